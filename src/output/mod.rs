@@ -1,0 +1,34 @@
+//! What an operator reads outside of a pull request: log lines and tables.
+
+/// Makes untrusted text fit for one log line: control and invisible characters are escaped, and
+/// anything above 200 characters is cut with an ellipsis.
+pub fn clip(text: &str) -> String {
+    const LIMIT: usize = 200;
+    let mut out = String::new();
+    for (count, c) in text.chars().enumerate() {
+        if count == LIMIT {
+            out.push('…');
+            break;
+        }
+        let hidden = c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
+        if hidden {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn untrusted_text_stays_on_one_short_line() {
+        assert_eq!(clip("a\nb\u{1b}[31m"), "a\\nb\\u{1b}[31m");
+        assert_eq!(clip("x\u{202e}y"), "x\\u{202e}y");
+        assert_eq!(clip(&"z".repeat(500)).chars().count(), 201);
+    }
+}
