@@ -18,22 +18,7 @@
 
 #![forbid(unsafe_code)]
 
-pub mod budget;
-pub mod cli;
 pub mod clock;
-pub mod config;
-pub mod daemon;
-pub mod double;
-pub mod engine;
-pub mod github;
+pub mod findings;
 pub mod ids;
-pub mod intake;
-pub mod output;
-pub mod process;
-pub mod publish;
-pub mod report;
 pub mod secret;
-pub mod store;
-pub mod trigger;
-pub mod worker;
-pub mod workspace;

@@ -1,3 +1,5 @@
-//! The `prwarden` program: parses arguments, runs the command, ends with its exit code.
+//! The `prwarden` program.
+
+#![forbid(unsafe_code)]
 
 fn main() {}

@@ -1,4 +1,5 @@
-//! What an engine says: findings and an assessment, read strictly.
+//! What a review is made of: findings, an assessment, and what was left out. The words that engines,
+//! store and report share.
 
 use serde::{Deserialize, Serialize};
 
@@ -68,4 +69,46 @@ pub struct Assessment {
     /// The files to read first, at most five.
     #[serde(default)]
     pub priority_files: Vec<String>,
+}
+
+/// A file that was not reviewed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Omitted {
+    /// The path in the head, for display.
+    pub path: String,
+    /// Why.
+    pub reason: OmitReason,
+}
+
+/// Why a file was not reviewed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OmitReason {
+    /// A lock file, vendored tree, generated or minified file of the built-in lists.
+    DefaultExclusion,
+    /// The operator's `excluded_paths`.
+    ExcludedPath,
+    /// A reason that this version does not know.
+    #[serde(other)]
+    Other,
+}
+
+/// Either our own form or the pair `[path, lines]` of pr-review-agent's stores.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum StoredOmitted {
+    Own { path: String, reason: OmitReason },
+    Pair((String, i64)),
+}
+
+impl<'de> Deserialize<'de> for Omitted {
+    fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        Ok(match StoredOmitted::deserialize(input)? {
+            StoredOmitted::Own { path, reason } => Self { path, reason },
+            StoredOmitted::Pair((path, _lines)) => Self {
+                path,
+                reason: OmitReason::Other,
+            },
+        })
+    }
 }
