@@ -19,6 +19,8 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod config;
 pub mod findings;
 pub mod ids;
+pub mod output;
 pub mod secret;

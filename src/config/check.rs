@@ -1,0 +1,141 @@
+//! What must hold between keys.
+
+use std::time::Duration;
+
+use toml::de::DeTable;
+
+use super::error::Wrong;
+use super::raw::{Report, Section, find};
+use super::types::*;
+use crate::ids::Tokens;
+
+/// What a claim's lease must cover besides the engine's run: checkout and publishing.
+const AROUND_A_RUN: Duration = Duration::from_secs(300);
+
+/// The warning about an empty allowlist.
+pub(super) const NOBODY: &str = "it is empty: nobody can start a review. Add the numeric ids that https://api.github.com/users/LOGIN shows";
+
+/// A poll interval can't shrink below its floor.
+pub(super) fn interval(section: &Section<'_>, poll: &PollConfig) {
+    if poll.floor <= poll.ceiling {
+        return;
+    }
+    let key = if section.has("floor_seconds") {
+        "floor_seconds"
+    } else {
+        "ceiling_seconds"
+    };
+    let (floor, ceiling) = (poll.floor.as_secs(), poll.ceiling.as_secs());
+    let wrong = Wrong::new(
+        format!("floor_seconds ({floor}) is above ceiling_seconds ({ceiling})"),
+        "write a floor that is at most the ceiling",
+    );
+    section.wrong(key, wrong);
+}
+
+/// A claim that lapses while its run goes on would be run, and paid for, twice.
+pub(super) fn timeout(section: &Section<'_>, key: &str, timeout: Duration, lease: Duration) {
+    let needed = timeout + AROUND_A_RUN;
+    if lease > needed {
+        return;
+    }
+    let wrong = Wrong::new(
+        format!(
+            "a claim held for {} s lapses before an engine's run of {} s with {} s for checkout and publishing",
+            lease.as_secs(),
+            timeout.as_secs(),
+            AROUND_A_RUN.as_secs()
+        ),
+        format!(
+            "set worker.lease_seconds above {}, or a shorter engine.timeout_seconds",
+            needed.as_secs()
+        ),
+    );
+    section.wrong(key, wrong);
+}
+
+/// The same for an engine whose time-out isn't in the file.
+pub(super) fn default_timeout(
+    worker: &Section<'_>,
+    root: &DeTable<'_>,
+    engine: &EngineConfig,
+    lease: Duration,
+) {
+    if find(root, ["engine", "timeout_seconds"]).is_none() {
+        timeout(worker, "lease_seconds", engine.timeout, lease);
+    }
+}
+
+/// A file that polls nothing, or where nobody may ask for anything, is allowed but hardly meant.
+pub(super) fn somebody_is_allowed(
+    report: &Report<'_>,
+    root: &DeTable<'_>,
+    defaults: &RepoRules,
+    repos: &[RepoConfig],
+) {
+    if repos.is_empty() && !root.contains_key("repo") {
+        let message = "there is no [[repo]]: nothing is polled. Add one with name = \"owner/name\"";
+        report.warn(None, Some("repo".to_owned()), message);
+    }
+    let nobody = |rules: &RepoRules| rules.triggers.allowlist.is_empty();
+    if nobody(defaults) && repos.iter().any(|repo| nobody(&repo.rules)) {
+        let at = find(root, ["triggers", "allowlist"]);
+        report.warn(at, Some("triggers.allowlist".to_owned()), NOBODY);
+    }
+}
+
+/// A model engine has no budget to run in without all three limits; some of them alone mean that one
+/// was forgotten.
+pub(super) fn missing_limits(section: &Section<'_>, spends: bool) {
+    const LIMITS: [&str; 3] = ["session_tokens", "weekly_tokens", "max_run_tokens"];
+    if !spends && !LIMITS.iter().any(|key| section.has(key)) {
+        return;
+    }
+    for key in LIMITS.into_iter().filter(|key| !section.has(key)) {
+        let why = if spends {
+            "it is missing, and the configured engine spends tokens"
+        } else {
+            "it is missing beside the other limits"
+        };
+        let remedy = format!("write your estimate of the plan, like {key} = \"1.5m\"");
+        section.wrong(key, Wrong::new(why, remedy));
+    }
+}
+
+/// A run whose reservation is larger than a window could never be admitted.
+pub(super) fn admissible(section: &Section<'_>, plan: &PlanBudget) {
+    let week = plan.weekly_tokens.percent(plan.reviewer_share_pct);
+    let windows = [
+        (
+            "session",
+            Some(plan.session_tokens.percent(plan.reviewer_share_pct)),
+        ),
+        ("daily", Some(Tokens(week.0 / 7))),
+        ("weekly", Some(week)),
+        (
+            "contributor",
+            plan.per_contributor_pct.map(|pct| week.percent(pct)),
+        ),
+    ];
+    let limits = windows
+        .into_iter()
+        .filter_map(|(window, limit)| limit.map(|limit| (limit, window)));
+    let Some((limit, window)) = limits.min() else {
+        return;
+    };
+    if plan.max_run_tokens <= limit {
+        return;
+    }
+    let wrong = Wrong::new(
+        format!(
+            "{} is above the {window} window's limit of {limit} (the plan times reviewer_share_pct), \
+             so that no run could ever start",
+            plan.max_run_tokens
+        ),
+        format!(
+            "write at most {}, or raise the plan's limits or shares",
+            limit.0
+        ),
+    );
+    section.wrong("max_run_tokens", wrong);
+}
