@@ -23,4 +23,5 @@ pub mod config;
 pub mod findings;
 pub mod ids;
 pub mod output;
+pub mod process;
 pub mod secret;
