@@ -25,3 +25,4 @@ pub mod ids;
 pub mod output;
 pub mod process;
 pub mod secret;
+pub mod store;

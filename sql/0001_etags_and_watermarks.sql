@@ -1,0 +1,9 @@
+CREATE TABLE IF NOT EXISTS etags (
+    path TEXT PRIMARY KEY,
+    etag TEXT NOT NULL
+);
+
+CREATE TABLE IF NOT EXISTS watermarks (
+    name TEXT PRIMARY KEY,
+    at   TEXT NOT NULL
+);

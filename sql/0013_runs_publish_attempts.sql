@@ -1,0 +1,2 @@
+ALTER TABLE runs ADD COLUMN publish_attempts INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN publish_failed_at TEXT;

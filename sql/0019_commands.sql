@@ -1,0 +1,2 @@
+ALTER TABLE queue ADD COLUMN command TEXT NOT NULL DEFAULT 'review';
+ALTER TABLE runs ADD COLUMN description TEXT;

@@ -1,0 +1,1 @@
+SELECT dedupe_key FROM queue WHERE status NOT IN ('pending', 'claimed', 'done', 'abandoned')

@@ -1,0 +1,384 @@
+//! What was reserved and spent. Append-only: a row is opened at the claim, closed once, and never
+//! deleted.
+
+use rusqlite::{named_params, params};
+use serde::{Deserialize, Serialize};
+
+use super::{StoreError, Txn, columns::Place};
+use crate::clock::Timestamp;
+use crate::ids::{DedupeKey, OwnerName, PrNumber, RepoName, Tokens, UserId};
+
+/// How much a run may ask of the engine, by how full the windows are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Below 60 %: everything.
+    Full,
+    /// From 60 %: correctness and security only.
+    Focused,
+    /// From 85 %: only what a person asked for.
+    MentionOnly,
+    /// From 100 %: nothing.
+    Exhausted,
+}
+
+impl Mode {
+    /// The word in the `mode` column.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Focused => "focused",
+            Self::MentionOnly => "mention_only",
+            Self::Exhausted => "exhausted",
+        }
+    }
+}
+
+/// How well the usage of a run is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Confidence {
+    /// The engine measured it.
+    Exact,
+    /// It was derived from something else.
+    Estimated,
+    /// Nobody knows; the full reservation counts.
+    Unavailable,
+}
+
+impl Confidence {
+    /// The word in the `usage_confidence` column.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Estimated => "estimated",
+            Self::Unavailable => "unavailable",
+        }
+    }
+}
+
+/// Why a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StopReason {
+    /// The review is whole.
+    Completed,
+    /// The review is usable but cut short.
+    Truncated,
+    /// The engine said that it failed.
+    Failed,
+    /// The time-out passed.
+    Timeout,
+    /// The engine crashed or its answer can't be used.
+    EngineError,
+    /// The engine could not be started.
+    EngineUnavailable,
+    /// The rules or the pre-flight forbade it.
+    Refused,
+    /// The pull request was closed.
+    Closed,
+    /// The worker died; the full reservation counts.
+    Lost,
+    /// GitHub, git or this machine failed before the engine was asked.
+    Infrastructure,
+    /// The account's limit at the model's vendor is used up.
+    UsageLimit,
+}
+
+impl StopReason {
+    /// The word in the `stop_reason` column.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Truncated => "truncated",
+            Self::Failed => "failed",
+            Self::Timeout => "timeout",
+            Self::EngineError => "engine_error",
+            Self::EngineUnavailable => "engine_unavailable",
+            Self::Refused => "refused",
+            Self::Closed => "closed",
+            Self::Lost => "lost",
+            Self::Infrastructure => "infrastructure",
+            Self::UsageLimit => "usage_limit",
+        }
+    }
+}
+
+/// A reservation to be opened.
+#[derive(Debug, Clone, Copy)]
+pub struct NewReservation<'a> {
+    /// The trigger.
+    pub key: &'a DedupeKey,
+    /// Who runs it.
+    pub owner: &'a OwnerName,
+    /// Whose request it is.
+    pub actor: UserId,
+    /// The rung at admission.
+    pub mode: Mode,
+    /// The most that the run may use.
+    pub tokens: Tokens,
+    /// The repository.
+    pub repo: &'a RepoName,
+    /// The pull request.
+    pub pr: PrNumber,
+    /// Now.
+    pub at: Timestamp,
+}
+
+/// How a reservation is closed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settlement {
+    /// What counts from now on.
+    pub used: Tokens,
+    /// How well that is known.
+    pub confidence: Confidence,
+    /// The engine that ran.
+    pub engine: Option<String>,
+    /// Its model.
+    pub model: Option<String>,
+    /// The reviewable lines of the change.
+    pub lines: Option<u32>,
+    /// Why the run ended.
+    pub reason: StopReason,
+    /// Now.
+    pub at: Timestamp,
+}
+
+/// Opens a reservation and returns its id. An open row of the same key belongs to a worker that died
+/// and is closed first, as lost at its full reservation.
+///
+/// # Errors
+/// When the store can't be written.
+pub fn open(txn: &Txn<'_>, new: NewReservation<'_>) -> Result<i64, StoreError> {
+    txn.prepare_cached(include_str!("../../sql/ledger/close_lost.sql"))?
+        .execute(named_params! { ":key": new.key.as_str(), ":now": new.at.to_string() })?;
+    txn.prepare_cached(include_str!("../../sql/ledger/open.sql"))?
+        .execute(named_params! {
+            ":key": new.key.as_str(),
+            ":owner": new.owner.0,
+            ":actor": new.actor.get(),
+            ":mode": new.mode.as_str(),
+            ":tokens": stored(new.tokens),
+            ":now": new.at.to_string(),
+            ":repo": new.repo.as_str(),
+            ":pr": new.pr.get(),
+        })?;
+    Ok(txn.last_insert_rowid())
+}
+
+/// Closes the open reservation `id` of `owner`; false when it is closed already or not his.
+///
+/// # Errors
+/// When the store can't be written.
+pub fn settle(
+    txn: &Txn<'_>,
+    id: i64,
+    owner: &OwnerName,
+    settlement: &Settlement,
+) -> Result<bool, StoreError> {
+    let changed = txn
+        .prepare_cached(include_str!("../../sql/ledger/settle.sql"))?
+        .execute(named_params! {
+            ":id": id,
+            ":owner": owner.0,
+            ":used": stored(settlement.used),
+            ":confidence": settlement.confidence.as_str(),
+            ":engine": settlement.engine,
+            ":model": settlement.model,
+            ":lines": settlement.lines,
+            ":reason": settlement.reason.as_str(),
+            ":now": settlement.at.to_string(),
+        })?;
+    Ok(changed > 0)
+}
+
+/// What is charged since `since` (exclusive), to everybody or to one account: used tokens, or
+/// reserved ones while a row is open.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn charged(
+    txn: &Txn<'_>,
+    since: Timestamp,
+    actor: Option<UserId>,
+) -> Result<Tokens, StoreError> {
+    let since = since.to_string();
+    let sum: i64 = match actor {
+        None => txn
+            .prepare_cached(include_str!("../../sql/ledger/charged.sql"))?
+            .query_row(named_params! { ":since": since }, |row| row.get(0))?,
+        Some(actor) => txn
+            .prepare_cached(include_str!("../../sql/ledger/charged_to_actor.sql"))?
+            .query_row(
+                named_params! { ":since": since, ":actor": actor.get() },
+                |row| row.get(0),
+            )?,
+    };
+    loaded("ledger", "sum", "used_tokens", sum)
+}
+
+/// The single charges behind [`charged`], oldest first: the order in which they leave the window.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn charges(
+    txn: &Txn<'_>,
+    since: Timestamp,
+    actor: Option<UserId>,
+) -> Result<Vec<(Timestamp, Tokens)>, StoreError> {
+    let mut statement = txn.prepare_cached(include_str!("../../sql/ledger/charges.sql"))?;
+    let mut rows = statement.query(named_params! {
+        ":since": since.to_string(), ":actor": actor.map(UserId::get),
+    })?;
+    let mut charges = Vec::new();
+    while let Some(row) = rows.next()? {
+        let at: String = row.get(0)?;
+        let place = Place {
+            table: "ledger",
+            key: &at,
+        };
+        let time = at
+            .parse()
+            .map_err(|error| place.wrong("reserved_at", error))?;
+        charges.push((time, loaded("ledger", &at, "used_tokens", row.get(1)?)?));
+    }
+    Ok(charges)
+}
+
+/// The reviews of one pull request in some time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecentReviews {
+    /// When the newest and the oldest of them started.
+    pub newest_and_oldest: Option<(Timestamp, Timestamp)>,
+    /// How many.
+    pub count: u32,
+}
+
+/// The reviews of a pull request that started after `since` and gave a result.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn recent_reviews(
+    txn: &Txn<'_>,
+    repo: &RepoName,
+    pr: PrNumber,
+    since: Timestamp,
+) -> Result<RecentReviews, StoreError> {
+    let mut statement = txn.prepare_cached(include_str!("../../sql/ledger/recent_reviews.sql"))?;
+    let values =
+        named_params! { ":repo": repo.as_str(), ":pr": pr.get(), ":since": since.to_string() };
+    let (newest, oldest, count): (Option<String>, Option<String>, u32) =
+        statement.query_row(values, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let key = format!("{repo}#{pr}");
+    let place = Place {
+        table: "ledger",
+        key: &key,
+    };
+    let time = |text: String| {
+        text.parse()
+            .map_err(|error| place.wrong("reserved_at", error))
+    };
+    let newest_and_oldest = match (newest, oldest) {
+        (Some(newest), Some(oldest)) => Some((time(newest)?, time(oldest)?)),
+        _ => None,
+    };
+    Ok(RecentReviews {
+        newest_and_oldest,
+        count,
+    })
+}
+
+/// What full rounds have cost so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateSample {
+    /// How many rounds it is taken from.
+    pub rounds: u32,
+    /// Their tokens.
+    pub tokens: Tokens,
+    /// Their reviewable lines.
+    pub lines: u64,
+}
+
+/// The newest exactly measured full rounds, at most a hundred.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn rate_sample(txn: &Txn<'_>) -> Result<RateSample, StoreError> {
+    let mut statement = txn.prepare_cached(include_str!("../../sql/ledger/rate_sample.sql"))?;
+    let (rounds, tokens, lines): (u32, i64, i64) = statement
+        .query_row(named_params! { ":rows": 100 }, |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?;
+    let lines = u64::try_from(lines).unwrap_or(0);
+    Ok(RateSample {
+        rounds,
+        tokens: loaded("ledger", "sum", "used_tokens", tokens)?,
+        lines,
+    })
+}
+
+/// A row for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedgerRow {
+    /// The trigger.
+    pub key: DedupeKey,
+    /// The rung at admission.
+    pub mode: String,
+    /// What was reserved.
+    pub reserved: Tokens,
+    /// What was used; `None` while it is open.
+    pub used: Option<Tokens>,
+    /// How well that is known.
+    pub confidence: Option<String>,
+    /// The engine.
+    pub engine: Option<String>,
+    /// Its model.
+    pub model: Option<String>,
+    /// Why it ended.
+    pub reason: Option<String>,
+}
+
+/// The newest `rows` rows, newest first.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn newest(txn: &Txn<'_>, rows: u32) -> Result<Vec<LedgerRow>, StoreError> {
+    let mut statement = txn.prepare_cached(include_str!("../../sql/ledger/newest.sql"))?;
+    let mut found = statement.query(params![rows])?;
+    let mut list = Vec::new();
+    while let Some(row) = found.next()? {
+        let key: String = row.get("dedupe_key")?;
+        let place = Place {
+            table: "ledger",
+            key: &key,
+        };
+        let amount = |amount| u64::try_from(amount).map(Tokens);
+        list.push(LedgerRow {
+            mode: row.get("mode")?,
+            reserved: place.number(row, "reserved_tokens", amount)?,
+            used: place.number_or_null(row, "used_tokens", amount)?,
+            confidence: row.get("usage_confidence")?,
+            engine: row.get("engine")?,
+            model: row.get("model")?,
+            reason: row.get("stop_reason")?,
+            key: DedupeKey::from_stored(key),
+        });
+    }
+    Ok(list)
+}
+
+/// SQLite's integers are signed; an amount above that range is held at its end.
+fn stored(tokens: Tokens) -> i64 {
+    i64::try_from(tokens.0).unwrap_or(i64::MAX)
+}
+
+fn loaded(
+    table: &'static str,
+    key: &str,
+    column: &'static str,
+    amount: i64,
+) -> Result<Tokens, StoreError> {
+    let place = Place { table, key };
+    u64::try_from(amount)
+        .map(Tokens)
+        .map_err(|error| place.wrong(column, error))
+}

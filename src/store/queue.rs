@@ -1,0 +1,414 @@
+//! The work: one row per trigger, claimed by lease.
+//!
+//! Rows stay when they are finished, because the key is what makes "already reviewed" a fact. Every
+//! statement that looks for work therefore reads only the live rows, through `queue_live`.
+
+use std::time::Duration;
+
+use rusqlite::{Row, named_params};
+
+use super::{StoreError, Txn, columns::Place};
+use crate::clock::Timestamp;
+use crate::ids::{
+    CommentId, CommentRef, CommentSource, CommitSha, DedupeKey, OwnerName, PrNumber, RepoName,
+    UserId,
+};
+
+/// An automatic review that waited this long is as urgent as a person's request.
+const AGED: Duration = Duration::from_secs(30 * 60);
+
+/// What caused a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// An automatic review of a head.
+    PrOpened,
+    /// A person's request in a comment.
+    Mention,
+    /// A recorded run that is to become visible.
+    Publish,
+}
+
+impl Kind {
+    /// The word in the `kind` column.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::PrOpened => "pr_opened",
+            Self::Mention => "mention",
+            Self::Publish => "publish",
+        }
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        [Self::PrOpened, Self::Mention, Self::Publish]
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
+            .ok_or_else(|| format!("{text:?} is no kind of trigger"))
+    }
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Command {
+    /// A review.
+    Review,
+    /// A description of the change.
+    Describe,
+    /// An answer to a question.
+    Ask,
+    /// A fix of what was found.
+    Fix,
+    /// A merge.
+    Merge,
+    /// The list of commands.
+    Help,
+}
+
+impl Command {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Review,
+        Self::Describe,
+        Self::Ask,
+        Self::Fix,
+        Self::Merge,
+        Self::Help,
+    ];
+
+    /// The word in a comment and in the `command` column.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Review => "review",
+            Self::Describe => "describe",
+            Self::Ask => "ask",
+            Self::Fix => "fix",
+            Self::Merge => "merge",
+            Self::Help => "help",
+        }
+    }
+
+    /// The command of this name, without regard to case.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|command| command.as_str().eq_ignore_ascii_case(word))
+    }
+}
+
+/// A trigger that is to be queued.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewTrigger {
+    /// Its name.
+    pub key: DedupeKey,
+    /// What caused it.
+    pub kind: Kind,
+    /// Where.
+    pub repo: RepoName,
+    /// On which pull request.
+    pub pr: PrNumber,
+    /// The head it is about; `None` for a mention, which means whatever the head is.
+    pub head: Option<CommitSha>,
+    /// Who caused it.
+    pub actor: UserId,
+    /// The comment that asked.
+    pub comment: Option<CommentRef>,
+    /// What is asked for.
+    pub command: Command,
+}
+
+/// A trigger in the queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trigger {
+    /// Its name.
+    pub key: DedupeKey,
+    /// What caused it.
+    pub kind: Kind,
+    /// Where.
+    pub repo: RepoName,
+    /// On which pull request.
+    pub pr: PrNumber,
+    /// The head it is about.
+    pub head: Option<CommitSha>,
+    /// Who caused it.
+    pub actor: UserId,
+    /// The comment that asked.
+    pub comment: Option<CommentRef>,
+    /// What is asked for.
+    pub command: Command,
+    /// How often it was claimed before.
+    pub attempts: u32,
+    /// Since when it waits.
+    pub enqueued_at: Timestamp,
+}
+
+/// Which rows may be claimed.
+#[derive(Debug, Clone, Copy)]
+pub struct Claimable<'a> {
+    /// The repositories that this process serves.
+    pub repos: &'a [RepoName],
+    /// Rows with this many attempts are not claimed again.
+    pub max_attempts: u32,
+    /// Now.
+    pub now: Timestamp,
+}
+
+impl Claimable<'_> {
+    fn repos_as_json(&self) -> String {
+        let repos: Vec<&str> = self.repos.iter().map(RepoName::as_str).collect();
+        serde_json::Value::from(repos).to_string()
+    }
+}
+
+/// Queues a trigger; false when its key was queued before. A new automatic one stands for the older
+/// automatic ones of its pull request that still wait.
+///
+/// # Errors
+/// When the store can't be written.
+pub fn enqueue(txn: &Txn<'_>, new: &NewTrigger, now: Timestamp) -> Result<bool, StoreError> {
+    let inserted = txn
+        .prepare_cached(include_str!("../../sql/queue/enqueue.sql"))?
+        .execute(named_params! {
+            ":key": new.key.as_str(),
+            ":kind": new.kind.as_str(),
+            ":repo": new.repo.as_str(),
+            ":pr": new.pr.get(),
+            ":head": new.head.as_ref().map(CommitSha::as_str),
+            ":actor": new.actor.get(),
+            ":now": now.to_string(),
+            ":comment": new.comment.map(|comment| comment.id.get()),
+            ":source": new.comment.map(|comment| comment.source.as_str()),
+            ":command": new.command.as_str(),
+        })?;
+    if inserted > 0 && new.kind == Kind::PrOpened {
+        txn.prepare_cached(include_str!("../../sql/queue/replace_older.sql"))?
+            .execute(named_params! {
+                ":repo": new.repo.as_str(), ":pr": new.pr.get(), ":key": new.key.as_str(),
+            })?;
+    }
+    Ok(inserted > 0)
+}
+
+/// Abandons the rows of the served repositories that used up their attempts and are held by nobody.
+///
+/// # Errors
+/// When the store can't be written.
+pub fn abandon_exhausted(txn: &Txn<'_>, claimable: Claimable<'_>) -> Result<usize, StoreError> {
+    let mut statement =
+        txn.prepare_cached(include_str!("../../sql/queue/abandon_exhausted.sql"))?;
+    Ok(statement.execute(named_params! {
+        ":repos": claimable.repos_as_json(),
+        ":max_attempts": claimable.max_attempts,
+        ":now": claimable.now.to_string(),
+    })?)
+}
+
+/// Calls `visit` with the claimable rows, best first, until it returns something or no row is left.
+/// A row that can't be read is an error that names it.
+///
+/// # Errors
+/// Those of `visit`, and when the store can't be read.
+pub fn walk<T>(
+    txn: &Txn<'_>,
+    claimable: Claimable<'_>,
+    mut visit: impl FnMut(Trigger) -> Result<Option<T>, StoreError>,
+) -> Result<Option<T>, StoreError> {
+    let mut statement = txn.prepare_cached(include_str!("../../sql/queue/claimable.sql"))?;
+    let mut rows = statement.query(named_params! {
+        ":repos": claimable.repos_as_json(),
+        ":max_attempts": claimable.max_attempts,
+        ":now": claimable.now.to_string(),
+        ":aged": claimable.now.minus(AGED).to_string(),
+    })?;
+    while let Some(row) = rows.next()? {
+        if let Some(found) = visit(trigger(row)?)? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+/// The row of this key, whatever its status.
+///
+/// # Errors
+/// When the store or the row can't be read.
+pub fn get(txn: &Txn<'_>, key: &DedupeKey) -> Result<Option<Trigger>, StoreError> {
+    let mut statement = txn.prepare_cached("SELECT * FROM queue WHERE dedupe_key = ?1")?;
+    let mut rows = statement.query([key.as_str()])?;
+    rows.next()?.map(trigger).transpose()
+}
+
+/// Leases the row to `owner`; the attempt counts from here on, so that a row that kills its worker is
+/// not tried for ever.
+///
+/// # Errors
+/// When the store can't be written.
+pub fn lease(
+    txn: &Txn<'_>,
+    key: &DedupeKey,
+    owner: &OwnerName,
+    until: Timestamp,
+) -> Result<(), StoreError> {
+    txn.prepare_cached(include_str!("../../sql/queue/lease.sql"))?
+        .execute(named_params! {
+            ":key": key.as_str(), ":owner": owner.0, ":until": until.to_string(),
+        })?;
+    Ok(())
+}
+
+/// Prolongs the lease; false when `owner` does not hold it any more.
+///
+/// # Errors
+/// When the store can't be written.
+pub fn renew(
+    txn: &Txn<'_>,
+    key: &DedupeKey,
+    owner: &OwnerName,
+    until: Timestamp,
+) -> Result<bool, StoreError> {
+    let sql = "UPDATE queue SET leased_until = ?3 \
+               WHERE dedupe_key = ?1 AND owner = ?2 AND status = 'claimed'";
+    let mut statement = txn.prepare_cached(sql)?;
+    Ok(statement.execute((key.as_str(), &owner.0, until.to_string()))? > 0)
+}
+
+/// The row is done; false when `owner` does not hold it any more.
+///
+/// # Errors
+/// When the store can't be written.
+pub fn complete(txn: &Txn<'_>, key: &DedupeKey, owner: &OwnerName) -> Result<bool, StoreError> {
+    finish(txn, key, owner, "done", 0, None)
+}
+
+/// The row is given up; false when `owner` does not hold it any more.
+///
+/// # Errors
+/// When the store can't be written.
+pub fn abandon(txn: &Txn<'_>, key: &DedupeKey, owner: &OwnerName) -> Result<bool, StoreError> {
+    finish(txn, key, owner, "abandoned", 0, None)
+}
+
+/// The row waits again until `not_before`, and the attempt counts; false when `owner` does not hold
+/// it any more.
+///
+/// # Errors
+/// When the store can't be written.
+pub fn release(
+    txn: &Txn<'_>,
+    key: &DedupeKey,
+    owner: &OwnerName,
+    not_before: Timestamp,
+) -> Result<bool, StoreError> {
+    finish(txn, key, owner, "pending", 0, Some(not_before))
+}
+
+/// The row waits again until `not_before`, and the attempt does not count, because nothing was spent;
+/// false when `owner` does not hold it any more.
+///
+/// # Errors
+/// When the store can't be written.
+pub fn release_unattempted(
+    txn: &Txn<'_>,
+    key: &DedupeKey,
+    owner: &OwnerName,
+    not_before: Timestamp,
+) -> Result<bool, StoreError> {
+    finish(txn, key, owner, "pending", 1, Some(not_before))
+}
+
+fn finish(
+    txn: &Txn<'_>,
+    key: &DedupeKey,
+    owner: &OwnerName,
+    status: &str,
+    uncounted: u32,
+    not_before: Option<Timestamp>,
+) -> Result<bool, StoreError> {
+    let mut statement = txn.prepare_cached(include_str!("../../sql/queue/finish.sql"))?;
+    let changed = statement.execute(named_params! {
+        ":key": key.as_str(),
+        ":owner": owner.0,
+        ":status": status,
+        ":uncounted": uncounted,
+        ":not_before": not_before.map(|time| time.to_string()),
+    })?;
+    Ok(changed > 0)
+}
+
+/// What waited when the run of `row` started, asked for the same and names no other head than the
+/// reviewed one is done with it. Tells how many rows that were.
+///
+/// # Errors
+/// When the store can't be written.
+pub fn fold(
+    txn: &Txn<'_>,
+    row: &Trigger,
+    reviewed: &CommitSha,
+    started: Timestamp,
+) -> Result<usize, StoreError> {
+    let mut statement = txn.prepare_cached(include_str!("../../sql/queue/fold.sql"))?;
+    Ok(statement.execute(named_params! {
+        ":repo": row.repo.as_str(),
+        ":pr": row.pr.get(),
+        ":command": row.command.as_str(),
+        ":key": row.key.as_str(),
+        ":started": started.to_string(),
+        ":head": reviewed.as_str(),
+    })?)
+}
+
+/// Adds the row that makes the recorded run of `run` visible, leased to `owner` from the start.
+///
+/// # Errors
+/// When the store can't be written.
+pub fn insert_publish(
+    txn: &Txn<'_>,
+    run: &DedupeKey,
+    owner: &OwnerName,
+    until: Timestamp,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    txn.prepare_cached(include_str!("../../sql/queue/insert_publish.sql"))?
+        .execute(named_params! {
+            ":key": run.as_str(),
+            ":publish_key": DedupeKey::publish(run).as_str(),
+            ":owner": owner.0,
+            ":until": until.to_string(),
+            ":now": now.to_string(),
+        })?;
+    Ok(())
+}
+
+fn trigger(row: &Row<'_>) -> Result<Trigger, StoreError> {
+    let key: String = row.get("dedupe_key")?;
+    let place = Place {
+        table: "queue",
+        key: &key,
+    };
+    let comment = place
+        .number_or_null(row, "comment_id", CommentId::try_from)?
+        .map(|id| {
+            let source = place.parsed(row, "comment_source", comment_source)?;
+            Ok::<_, StoreError>(CommentRef { source, id })
+        })
+        .transpose()?;
+    Ok(Trigger {
+        kind: place.parsed(row, "kind", Kind::parse)?,
+        repo: place.parsed(row, "repo", str::parse)?,
+        pr: place.number(row, "pr_number", PrNumber::try_from)?,
+        head: place.parsed_or_null(row, "head_sha", str::parse)?,
+        actor: place.number(row, "actor_id", UserId::try_from)?,
+        comment,
+        command: place.parsed(row, "command", |word| {
+            Command::from_word(word).ok_or_else(|| format!("{word:?} is no command"))
+        })?,
+        attempts: place.number(row, "attempts", u32::try_from)?,
+        enqueued_at: place.parsed(row, "enqueued_at", str::parse)?,
+        key: DedupeKey::from_stored(key),
+    })
+}
+
+fn comment_source(text: &str) -> Result<CommentSource, String> {
+    [CommentSource::Issue, CommentSource::Review]
+        .into_iter()
+        .find(|source| source.as_str() == text)
+        .ok_or_else(|| format!("{text:?} is no source of comments"))
+}
