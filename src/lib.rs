@@ -26,3 +26,4 @@ pub mod output;
 pub mod process;
 pub mod secret;
 pub mod store;
+pub mod trigger;
