@@ -18,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod budget;
 pub mod clock;
 pub mod config;
 pub mod findings;

@@ -1,0 +1,21 @@
+//! The budget: windows over the ledger, the ladder, and the governor that alone admits a run.
+//!
+//! Everything here but the governor is pure, and nothing outside of it may make a [`Reservation`].
+
+mod breaker;
+mod estimate;
+mod governor;
+mod refusal;
+mod reservation;
+mod windows;
+
+#[cfg(test)]
+mod tests;
+
+pub use crate::store::ledger::Mode;
+pub use breaker::Breaker;
+pub use estimate::TooLarge;
+pub use governor::{Claim, ClaimOutcome, ClaimRequest, Work, claim, preflight, settle, trip};
+pub use refusal::{Reason, Refusal};
+pub use reservation::Reservation;
+pub use windows::{Measured, Window, WindowKind};
