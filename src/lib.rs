@@ -28,3 +28,4 @@ pub mod process;
 pub mod secret;
 pub mod store;
 pub mod trigger;
+pub mod workspace;
