@@ -21,6 +21,7 @@
 pub mod budget;
 pub mod clock;
 pub mod config;
+pub mod engine;
 pub mod findings;
 pub mod ids;
 pub mod output;
