@@ -23,6 +23,7 @@ pub mod clock;
 pub mod config;
 pub mod engine;
 pub mod findings;
+pub mod github;
 pub mod ids;
 pub mod output;
 pub mod process;

@@ -1,0 +1,243 @@
+//! One exchange over HTTP, and what its failure means for a write.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ureq::http::{Method, Request, Response};
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::{Agent, Body};
+use url::Url;
+
+use super::error::ApiError;
+use crate::config::GithubConfig;
+use crate::secret::Secret;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const TOTAL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The largest page of GitHub's is a few MiB.
+const BODY_LIMIT: u64 = 32 * 1024 * 1024;
+const HEADER_LIMIT: usize = 64 * 1024;
+
+const ACCEPT: &str = "application/vnd.github+json";
+const API_VERSION: &str = "2022-11-28";
+const USER_AGENT: &str = concat!("prwarden/", env!("CARGO_PKG_VERSION"));
+
+/// A request, without what every request carries.
+#[derive(Debug, Clone)]
+pub(super) struct Call<'a> {
+    pub(super) method: Method,
+    pub(super) url: Url,
+    pub(super) etag: Option<&'a str>,
+    pub(super) body: Option<String>,
+}
+
+/// A whole response.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) status: u16,
+    headers: ureq::http::HeaderMap,
+    pub(super) body: Vec<u8>,
+}
+
+impl Reply {
+    /// A header's value, when it is readable text.
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    #[cfg(test)]
+    pub(super) fn of(status: u16, headers: &[(&'static str, &str)]) -> Self {
+        let headers = headers.iter().map(|(name, value)| {
+            (
+                ureq::http::HeaderName::from_static(name),
+                value.parse().unwrap(),
+            )
+        });
+        Self {
+            status,
+            headers: headers.collect(),
+            body: Vec::new(),
+        }
+    }
+}
+
+/// Why there is no whole response.
+#[derive(Debug)]
+pub(super) enum Broken {
+    /// Nothing can have reached the server.
+    NotSent(String),
+    /// The request may have reached the server.
+    MaybeSent(String),
+    /// The body is larger than the limit.
+    TooLarge,
+    /// The client can't be set up.
+    Setup(ApiError),
+}
+
+/// Connections to the configured host, with the token.
+#[derive(Debug)]
+pub(super) struct Transport {
+    token: Secret,
+    ca_file: Option<std::path::PathBuf>,
+    /// Reads share connections; each write has its own, because a pooled one that the server has
+    /// closed meanwhile would leave the write's outcome unknown.
+    agents: Mutex<Option<Agents>>,
+    https: bool,
+}
+
+#[derive(Debug, Clone)]
+struct Agents {
+    reads: Agent,
+    writes: Agent,
+}
+
+impl Transport {
+    pub(super) fn new(config: &GithubConfig, token: Secret) -> Self {
+        let https = config.api_url.scheme() == "https";
+        Self {
+            token,
+            ca_file: config.ca_file.clone(),
+            agents: Mutex::new(None),
+            https,
+        }
+    }
+
+    /// Sends the call and reads the whole response.
+    pub(super) fn exchange(&self, call: &Call<'_>) -> Result<Reply, Broken> {
+        let agents = self.agents().map_err(Broken::Setup)?;
+        let agent = if call.method == Method::GET {
+            &agents.reads
+        } else {
+            &agents.writes
+        };
+        let mut request = Request::builder()
+            .method(call.method.clone())
+            .uri(call.url.as_str())
+            .header("authorization", format!("Bearer {}", self.token.expose()))
+            .header("accept", ACCEPT)
+            .header("x-github-api-version", API_VERSION);
+        if let Some(etag) = call.etag {
+            request = request.header("if-none-match", etag);
+        }
+        let sent = match &call.body {
+            None => request.body(()).map(|request| agent.run(request)),
+            Some(body) => request
+                .header("content-type", "application/json")
+                .body(body.as_bytes())
+                .map(|request| agent.run(request)),
+        };
+        // The builder fails on a token or ETag that can't stand in a header.
+        let sent = sent.map_err(|_| {
+            Broken::Setup(ApiError::Setup(
+                "the token has characters that no token has; check what it is read from".to_owned(),
+            ))
+        })?;
+        sent.map_err(|error| broken(&error)).and_then(read)
+    }
+
+    /// Made at the first request: reading the system's certificates takes longer than everything else
+    /// at start-up.
+    fn agents(&self) -> Result<Agents, ApiError> {
+        let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(agents) = &*agents {
+            return Ok(agents.clone());
+        }
+        let tls = if self.https {
+            self.trusted()?
+        } else {
+            TlsConfig::default()
+        };
+        let config = || {
+            Agent::config_builder()
+                .http_status_as_error(false)
+                .max_redirects(0)
+                .max_redirects_will_error(false)
+                .timeout_connect(Some(CONNECT_TIMEOUT))
+                .timeout_global(Some(TOTAL_TIMEOUT))
+                .max_response_header_size(HEADER_LIMIT)
+                .user_agent(USER_AGENT)
+                .tls_config(tls.clone())
+        };
+        let reads = config().build().into();
+        let writes = config().max_idle_connections(0).build().into();
+        Ok(agents.insert(Agents { reads, writes }).clone())
+    }
+
+    /// The system's certificates and those of `github.ca_file`.
+    fn trusted(&self) -> Result<TlsConfig, ApiError> {
+        let loaded = rustls_native_certs::load_native_certs();
+        let mut roots: Vec<Certificate<'static>> = loaded
+            .certs
+            .iter()
+            .map(|der| Certificate::from_der(der).to_owned())
+            .collect();
+        if let Some(file) = &self.ca_file {
+            let place = file.display();
+            let unusable = |why: String| ApiError::Setup(format!("github.ca_file {place}: {why}"));
+            let pem = std::fs::read(file).map_err(|error| unusable(error.to_string()))?;
+            let before = roots.len();
+            for item in parse_pem(&pem) {
+                match item.map_err(|error| unusable(error.to_string()))? {
+                    PemItem::Certificate(certificate) => roots.push(certificate),
+                    _ => log::warn!("github.ca_file {place} holds more than certificates"),
+                }
+            }
+            if roots.len() == before {
+                return Err(unusable("it holds no certificate in PEM form".to_owned()));
+            }
+        }
+        if roots.is_empty() {
+            return Err(ApiError::Setup(
+                "no trusted certificates: install ca-certificates or set github.ca_file".to_owned(),
+            ));
+        }
+        Ok(TlsConfig::builder()
+            .root_certs(RootCerts::Specific(Arc::new(roots)))
+            .build())
+    }
+}
+
+fn read(mut response: Response<Body>) -> Result<Reply, Broken> {
+    let body = response
+        .body_mut()
+        .with_config()
+        .limit(BODY_LIMIT)
+        .read_to_vec();
+    let body = body.map_err(|error| match error {
+        ureq::Error::BodyExceedsLimit(_) => Broken::TooLarge,
+        error => Broken::MaybeSent(error.to_string()),
+    })?;
+    let (parts, _) = response.into_parts();
+    Ok(Reply {
+        status: parts.status.as_u16(),
+        headers: parts.headers,
+        body,
+    })
+}
+
+/// Whether the server can have seen the request. What is not certain counts as seen.
+fn broken(error: &ureq::Error) -> Broken {
+    let text = error.to_string();
+    let not_sent = match error {
+        ureq::Error::HostNotFound
+        | ureq::Error::ConnectionFailed
+        | ureq::Error::InvalidProxyUrl
+        | ureq::Error::Tls(_)
+        | ureq::Error::Rustls(_)
+        | ureq::Error::BadUri(_) => true,
+        ureq::Error::Timeout(timeout) => {
+            matches!(timeout, ureq::Timeout::Resolve | ureq::Timeout::Connect)
+        }
+        ureq::Error::Io(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
+        _ => false,
+    };
+    if not_sent {
+        Broken::NotSent(text)
+    } else {
+        Broken::MaybeSent(text)
+    }
+}
+
+/// The most that is read of a body.
+pub(super) const LIMIT: u64 = BODY_LIMIT;
