@@ -27,6 +27,7 @@ pub mod github;
 pub mod ids;
 pub mod output;
 pub mod process;
+pub mod report;
 pub mod secret;
 pub mod store;
 pub mod trigger;
