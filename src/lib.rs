@@ -21,6 +21,7 @@
 pub mod budget;
 pub mod clock;
 pub mod config;
+pub mod double;
 pub mod engine;
 pub mod findings;
 pub mod github;
