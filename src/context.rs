@@ -1,0 +1,97 @@
+//! What the threads of one process share: configuration, clients, engines, checkouts, clock, stops.
+
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::clock::{Clock, Stop};
+use crate::config::{BudgetConfig, Config, RepoConfig};
+use crate::engine::Engine;
+use crate::github::Client;
+use crate::ids::RepoName;
+use crate::secret::Secret;
+use crate::workspace::Workspace;
+
+/// Shared by the poll thread and the workers; made once at start-up.
+#[derive(Debug)]
+pub struct Context {
+    /// The configuration that the process started with; its budget is in [`Context::budget`].
+    pub config: Config,
+    /// The budget in force, which a reload replaces.
+    budget: RwLock<Arc<BudgetConfig>>,
+    /// Where time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// Set when nothing more is to be polled or claimed.
+    pub drain: Stop,
+    /// Set when runs in flight are to end at once.
+    pub kill: Stop,
+    /// Mirrors and checkouts.
+    pub workspace: Workspace,
+    /// The repositories served, in the configuration's order.
+    pub served: Vec<Served>,
+    /// The store's path, for each thread's own connection.
+    pub store_path: PathBuf,
+}
+
+/// One repository with what talks to it and reviews it.
+#[derive(Debug)]
+pub struct Served {
+    /// Its name and rules.
+    pub repo: RepoConfig,
+    /// The client that carries its token.
+    pub client: Client,
+    /// The token, which git needs for a private repository.
+    pub token: Secret,
+    /// The engine that its rules name.
+    pub engine: Engine,
+}
+
+impl Context {
+    /// The context of `config` before anything runs.
+    pub fn new(
+        config: Config,
+        clock: Arc<dyn Clock>,
+        drain: Stop,
+        kill: Stop,
+        workspace: Workspace,
+        served: Vec<Served>,
+    ) -> Self {
+        Self {
+            budget: RwLock::new(Arc::new(config.budget.clone())),
+            store_path: config.store_path.clone(),
+            config,
+            clock,
+            drain,
+            kill,
+            workspace,
+            served,
+        }
+    }
+
+    /// The budget in force.
+    pub fn budget(&self) -> Arc<BudgetConfig> {
+        Arc::clone(&self.budget.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts another budget in force, from the next claim on.
+    pub fn replace_budget(&self, budget: BudgetConfig) {
+        *self.budget.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(budget);
+    }
+
+    /// The served repository of this name.
+    pub fn served(&self, name: &RepoName) -> Option<&Served> {
+        self.served.iter().find(|served| served.repo.name == *name)
+    }
+
+    /// The names of all that is served: rows of others are not claimed.
+    pub fn names(&self) -> Vec<RepoName> {
+        self.served
+            .iter()
+            .map(|served| served.repo.name.clone())
+            .collect()
+    }
+
+    /// Every token in use, which no posted text may contain.
+    pub fn secrets(&self) -> Vec<&Secret> {
+        self.served.iter().map(|served| &served.token).collect()
+    }
+}

@@ -1,0 +1,494 @@
+//! A review from the pull request's facts to the recorded run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::facts::{self, Facts};
+use super::heartbeat::while_leased;
+use super::{Claimed, End, Phase, Timer, Worker};
+use crate::budget::{self, Mode, Reservation};
+use crate::clock::Timestamp;
+use crate::context::{Context, Served};
+use crate::engine::{EngineFailure, EngineRequest, EngineRun};
+use crate::findings::Finding;
+use crate::github::{ApiError, Pull};
+use crate::ids::{DedupeKey, RepoId, Tokens, nonce};
+use crate::publish::acknowledge;
+use crate::store::ledger::{Confidence, Settlement, StopReason};
+use crate::store::queue::{self, Kind, Trigger};
+use crate::store::runs::{self, Outcome, Provenance, Publication, Run};
+use crate::store::{StoreError, repos};
+use crate::workspace::{Checkout, CheckoutRequest, FailureClass, WorkspaceError};
+
+/// The first pause before an attempt is repeated; it doubles with each attempt.
+const FIRST_RETRY: Duration = Duration::from_secs(30);
+
+/// How long a row waits when GitHub can't be asked about it.
+const OUTAGE_WAIT: Duration = Duration::from_secs(300);
+
+/// How a row that was not reviewed leaves the worker.
+enum Finish {
+    /// Never again.
+    Abandon,
+    /// Again later; the attempt counts.
+    Release,
+    /// Again later; nothing was spent, the attempt does not count.
+    Unattempted(Duration),
+}
+
+/// Why a run ends without a review: how it is settled, how its row is finished, what is said.
+struct Unreviewed {
+    settlement: Settlement,
+    finish: Finish,
+    end: End,
+}
+
+/// The pull request and its repository, or why it is not reviewed.
+type Examined = Result<(Box<Pull>, RepoId), Box<Unreviewed>>;
+
+impl Worker {
+    /// Reviews the pull request of `row` and publishes the run.
+    pub(super) fn review(
+        &mut self,
+        claimed: Claimed<'_>,
+        reservation: Reservation,
+        timer: &mut Timer,
+    ) -> Result<End, StoreError> {
+        let context = Arc::clone(&self.context);
+        let Claimed { served, row, at } = claimed;
+        let facts = self.facts(served, row)?;
+        timer.lap(Phase::Facts);
+        let (pull, repo_id) = match facts {
+            Ok(found) => found,
+            Err(unreviewed) => return self.finish(row, reservation, *unreviewed),
+        };
+        let job = Job {
+            context: &context,
+            served,
+            row,
+            claimed_at: at,
+            pull: &pull,
+            repo_id,
+        };
+        let run_id = match nonce() {
+            Ok(id) => id,
+            Err(error) => {
+                let unreviewed = job.released(format!("no randomness for a run id: {error}"));
+                return self.finish(row, reservation, unreviewed);
+            }
+        };
+        let checkout = job.checkout(&run_id);
+        timer.lap(Phase::Checkout);
+        let checkout = match checkout {
+            Ok(checkout) => checkout,
+            Err(unreviewed) => return self.finish(row, reservation, *unreviewed),
+        };
+        if let Some(unreviewed) = self.admissible(&job, &reservation, &checkout)? {
+            return self.finish(row, reservation, unreviewed);
+        }
+        let earlier = self
+            .store
+            .read(|txn| runs::latest_findings(txn, &row.repo, row.pr))?;
+        let run = match job.ask_engine(&reservation, &checkout, &earlier, &run_id) {
+            Ok(run) => run,
+            Err(unreviewed) => return self.finish(row, reservation, *unreviewed),
+        };
+        timer.lap(Phase::Engine);
+        self.conclude(&job, reservation, &checkout, run, run_id, timer)
+    }
+
+    /// The pull request's state, and the acknowledgement once it is certain that it is looked at.
+    fn facts(&mut self, served: &Served, row: &Trigger) -> Result<Examined, StoreError> {
+        let rules = &served.repo.rules;
+        let known_id = self.store.read(|txn| repos::id(txn, &row.repo))?;
+        let now = self.context.clock.now();
+        let nothing = |reason| settlement(reason, now);
+        let facts = match facts::gather(&served.client, row, rules, known_id) {
+            Ok(facts) => facts,
+            Err(error) => return Ok(Err(Box::new(unreachable(&error, now)))),
+        };
+        let (text, reason) = match facts {
+            Facts::Closed(text) => (text, StopReason::Closed),
+            Facts::Refused(text) => (text, StopReason::Refused),
+            Facts::Review(pull, id) => {
+                self.store
+                    .write_patiently(|txn| repos::remember(txn, &row.repo, id))?;
+                let again = row.comment.is_none()
+                    && self.store.read(|txn| {
+                        runs::completed_for_head(txn, &row.repo, row.pr, &pull.head.sha)
+                    })?;
+                if !again {
+                    acknowledge(&served.client, row, &rules.publish);
+                    return Ok(Ok((pull, id)));
+                }
+                (
+                    format!("{} was reviewed already", pull.head.sha.short()),
+                    StopReason::Refused,
+                )
+            }
+        };
+        log::info!(repo = row.repo.as_str(), pr = row.pr.get(), key = row.key.as_str(); "not reviewed: {text}");
+        Ok(Err(Box::new(Unreviewed {
+            settlement: nothing(reason),
+            finish: Finish::Abandon,
+            end: End::Dropped(text),
+        })))
+    }
+
+    /// Whether a spending engine can be started and the change fits the reservation.
+    fn admissible(
+        &mut self,
+        job: &Job<'_>,
+        reservation: &Reservation,
+        checkout: &Checkout,
+    ) -> Result<Option<Unreviewed>, StoreError> {
+        if !job.served.engine.spends() || reservation.mode() == Mode::Exhausted {
+            return Ok(None);
+        }
+        let lines = checkout.change.lines;
+        let fits = self
+            .store
+            .read(|txn| budget::preflight(txn, reservation, lines))?;
+        if let Err(too_large) = fits {
+            return Ok(Some(job.refused(too_large.to_string())));
+        }
+        Ok(job
+            .served
+            .engine
+            .preflight(&checkout.scratch, &job.context.kill)
+            .err()
+            .map(|failure| {
+                log::error!(repo = job.row.repo.as_str(), pr = job.row.pr.get(); "{failure}");
+                let text = failure.to_string();
+                Unreviewed {
+                    settlement: settlement(failure.stop_reason(), job.now()),
+                    finish: Finish::Release,
+                    end: End::EngineUnavailable(text),
+                }
+            }))
+    }
+
+    /// Settles and records in one transaction, then publishes; or finishes a failed run.
+    fn conclude(
+        &mut self,
+        job: &Job<'_>,
+        reservation: Reservation,
+        checkout: &Checkout,
+        run: EngineRun,
+        run_id: String,
+        timer: &mut Timer,
+    ) -> Result<End, StoreError> {
+        let row = job.row;
+        let mut settlement = job.measured(&reservation, &run, checkout.change.lines);
+        let answer = match run.outcome {
+            Ok(answer) => answer,
+            Err(failure) => {
+                settlement.reason = failure.stop_reason();
+                let unreviewed = job.engine_failed(&failure, settlement);
+                return self.finish(row, reservation, unreviewed);
+            }
+        };
+        let change = &checkout.change;
+        let now = job.now();
+        let owner = self.name.clone();
+        let lease = now.plus(self.context.config.worker.lease);
+        let recorded = self.store.write_patiently(|txn| {
+            let record = Run {
+                key: row.key.clone(),
+                repo: row.repo.clone(),
+                pr: row.pr,
+                head: change.head.clone(),
+                outcome: if run.truncated {
+                    Outcome::Truncated
+                } else {
+                    Outcome::Completed
+                },
+                findings: answer.findings,
+                omitted: change.omitted.clone(),
+                assessment: answer.assessment,
+                provenance: Some(Provenance {
+                    base: change.base.clone(),
+                    commits: change.commits,
+                    files: change.files.len() as u32,
+                    lines: change.lines,
+                    round: runs::next_round(txn, &row.repo, row.pr)?,
+                    engine: settlement.engine.clone().unwrap_or_default(),
+                    model: settlement.model.clone(),
+                    tokens: settlement.used,
+                    confidence: settlement.confidence,
+                    mode: reservation.mode(),
+                    dropped: run.dropped,
+                }),
+                nonce: Some(run_id),
+                recorded_at: now,
+                publication: Publication::default(),
+            };
+            let charged = budget::settle(txn, reservation, &settlement)?;
+            if !queue::complete(txn, &row.key, &owner)? || !charged {
+                return Ok::<_, StoreError>(false);
+            }
+            runs::record(txn, &record)?;
+            queue::insert_publish(txn, &row.key, &owner, lease, now)?;
+            queue::fold(txn, row, &change.head, job.claimed_at)?;
+            Ok(true)
+        })?;
+        timer.lap(Phase::Record);
+        if !recorded {
+            return Ok(End::Released(
+                "the lease was lost during the run; it is discarded".to_owned(),
+            ));
+        }
+        let key = DedupeKey::publish(&row.key);
+        let publish_row = Trigger {
+            key,
+            kind: Kind::Publish,
+            ..row.clone()
+        };
+        let published = self.publish(job.served, &publish_row)?;
+        timer.lap(Phase::Publish);
+        Ok(End::Recorded(published))
+    }
+
+    /// Settles and finishes a row that has no review to show, in one transaction.
+    fn finish(
+        &mut self,
+        row: &Trigger,
+        reservation: Reservation,
+        unreviewed: Unreviewed,
+    ) -> Result<End, StoreError> {
+        let Unreviewed {
+            settlement,
+            finish,
+            end,
+        } = unreviewed;
+        let now = self.context.clock.now();
+        let owner = &self.name;
+        let mut tripped = None;
+        let held = self.store.write_patiently(|txn| {
+            budget::settle(txn, reservation, &settlement)?;
+            if settlement.reason == StopReason::UsageLimit {
+                tripped = Some(budget::trip(txn, now)?);
+            }
+            match finish {
+                Finish::Abandon => queue::abandon(txn, &row.key, owner),
+                Finish::Release => {
+                    let pause = FIRST_RETRY.saturating_mul(1 << row.attempts.min(7));
+                    queue::release(txn, &row.key, owner, now.plus(pause))
+                }
+                Finish::Unattempted(pause) => {
+                    queue::release_unattempted(txn, &row.key, owner, now.plus(pause))
+                }
+            }
+        })?;
+        if let Some(until) = tripped.and_then(|breaker| breaker.tripped_until) {
+            log::error!(
+                "the engine's account has met its own usage limit: nothing that spends starts before {}",
+                until.to_minute()
+            );
+        }
+        if !held {
+            log::warn!(key = row.key.as_str(); "the lease was lost before the row was finished");
+        }
+        Ok(end)
+    }
+}
+
+/// One review's fixed surroundings.
+struct Job<'a> {
+    context: &'a Context,
+    served: &'a Served,
+    row: &'a Trigger,
+    claimed_at: Timestamp,
+    pull: &'a Pull,
+    repo_id: RepoId,
+}
+
+impl Job<'_> {
+    fn now(&self) -> Timestamp {
+        self.context.clock.now()
+    }
+
+    fn checkout(&self, run_id: &str) -> Result<Checkout, Box<Unreviewed>> {
+        // git follows no redirect, so a renamed repository is fetched by the name it has now.
+        let name = self
+            .pull
+            .base
+            .repo
+            .as_ref()
+            .map_or(&self.row.repo, |base| &base.full_name);
+        let remote = self.context.config.github.git_url(name);
+        let request = CheckoutRequest {
+            repo: name,
+            repo_id: self.repo_id,
+            pr: self.row.pr,
+            head: &self.pull.head.sha,
+            base_ref: &self.pull.base.name,
+            remote: &remote,
+            token: Some(&self.served.token),
+            run: run_id,
+            caps: &self.served.repo.rules.caps,
+        };
+        let error = match self
+            .context
+            .workspace
+            .checkout(&request, &self.context.kill)
+        {
+            Ok(checkout) if checkout.change.files.is_empty() => {
+                return Err(Box::new(
+                    self.refused("nothing is left to review".to_owned()),
+                ));
+            }
+            Ok(checkout) => return Ok(checkout),
+            Err(error) => error,
+        };
+        Err(Box::new(self.checkout_failed(&error)))
+    }
+
+    fn checkout_failed(&self, error: &WorkspaceError) -> Unreviewed {
+        match error.class() {
+            FailureClass::Deterministic => self.refused(error.to_string()),
+            FailureClass::Transient => self.released(error.to_string()),
+            FailureClass::Stopped => self.stopped(),
+        }
+    }
+
+    fn ask_engine(
+        &self,
+        reservation: &Reservation,
+        checkout: &Checkout,
+        earlier: &[Finding],
+        run_id: &str,
+    ) -> Result<EngineRun, Box<Unreviewed>> {
+        let rules = &self.served.repo.rules;
+        let standards = checkout
+            .standards(&rules.engine.standards_paths, &self.context.kill)
+            .map_err(|error| Box::new(self.checkout_failed(&error)))?;
+        let request = EngineRequest {
+            repo: Some(&self.row.repo),
+            pr: Some(self.row.pr),
+            title: &self.pull.title,
+            author: self
+                .pull
+                .user
+                .as_ref()
+                .map_or("ghost", |user| user.login.as_str()),
+            base_ref: &self.pull.base.name,
+            change: &checkout.change,
+            tree: &checkout.tree,
+            earlier,
+            standards: &standards,
+            review: &rules.review,
+            nonce: run_id,
+            scratch: &checkout.scratch,
+        };
+        let (key, owner) = (&self.row.key, reservation.owner());
+        // A lost lease ends the run; recording finds out, too, and discards what came of it.
+        Ok(while_leased(self.context, key, owner, |stop| {
+            self.served.engine.run(reservation, &request, stop)
+        }))
+    }
+
+    /// The settlement of a run that reached the engine: what it measured, else all of it.
+    fn measured(&self, reservation: &Reservation, run: &EngineRun, lines: u32) -> Settlement {
+        let (used, confidence) = match run.usage.tokens {
+            Some(tokens) => (tokens, Confidence::Exact),
+            None => (reservation.tokens(), Confidence::Unavailable),
+        };
+        Settlement {
+            used,
+            confidence,
+            engine: Some(run.engine.clone()),
+            model: run.model.clone(),
+            lines: Some(lines),
+            reason: if run.truncated {
+                StopReason::Truncated
+            } else {
+                StopReason::Completed
+            },
+            at: self.now(),
+        }
+    }
+
+    fn engine_failed(&self, failure: &EngineFailure, mut settlement: Settlement) -> Unreviewed {
+        log::warn!(repo = self.row.repo.as_str(), pr = self.row.pr.get(), key = self.row.key.as_str(),
+            reason = settlement.reason.as_str(); "the review engine failed: {failure}");
+        let (finish, end) = match failure {
+            EngineFailure::Unavailable { .. } => {
+                settlement.used = Tokens::ZERO;
+                (Finish::Release, End::EngineUnavailable(failure.to_string()))
+            }
+            EngineFailure::UsageLimit { .. } => (
+                Finish::Unattempted(Duration::ZERO),
+                End::Released(failure.to_string()),
+            ),
+            EngineFailure::Stopped if settlement.used == Tokens::ZERO => (
+                Finish::Unattempted(Duration::ZERO),
+                End::Released(failure.to_string()),
+            ),
+            _ => (Finish::Release, End::Released(failure.to_string())),
+        };
+        Unreviewed {
+            settlement,
+            finish,
+            end,
+        }
+    }
+
+    fn refused(&self, text: String) -> Unreviewed {
+        log::warn!(repo = self.row.repo.as_str(), pr = self.row.pr.get(), key = self.row.key.as_str();
+            "not reviewed: {text}");
+        Unreviewed {
+            settlement: settlement(StopReason::Refused, self.now()),
+            finish: Finish::Abandon,
+            end: End::Dropped(text),
+        }
+    }
+
+    fn released(&self, text: String) -> Unreviewed {
+        log::warn!(repo = self.row.repo.as_str(), pr = self.row.pr.get(), key = self.row.key.as_str();
+            "not reviewed yet: {text}");
+        Unreviewed {
+            settlement: settlement(StopReason::Infrastructure, self.now()),
+            finish: Finish::Release,
+            end: End::Released(text),
+        }
+    }
+
+    fn stopped(&self) -> Unreviewed {
+        Unreviewed {
+            settlement: settlement(StopReason::Infrastructure, self.now()),
+            finish: Finish::Unattempted(Duration::ZERO),
+            end: End::Released("prwarden stops".to_owned()),
+        }
+    }
+}
+
+/// GitHub could not be asked. That is no fault of this pull request, so the attempt does not count:
+/// an outage or an expired token must not use up what people asked for.
+fn unreachable(error: &ApiError, now: Timestamp) -> Unreviewed {
+    let wait = match error {
+        ApiError::Stopped => Duration::ZERO,
+        error => error.retry_at().map_or(OUTAGE_WAIT, |at| at.since(now)),
+    };
+    if !matches!(error, ApiError::Stopped) {
+        log::warn!("not reviewed yet, again in {} s: {error}", wait.as_secs());
+    }
+    Unreviewed {
+        settlement: settlement(StopReason::Infrastructure, now),
+        finish: Finish::Unattempted(wait),
+        end: End::Released(error.to_string()),
+    }
+}
+
+/// The settlement of a run that reached no engine: nothing was spent, and that is known exactly.
+fn settlement(reason: StopReason, at: Timestamp) -> Settlement {
+    Settlement {
+        used: Tokens::ZERO,
+        confidence: Confidence::Exact,
+        engine: None,
+        model: None,
+        lines: None,
+        reason,
+        at,
+    }
+}
