@@ -19,9 +19,11 @@
 #![forbid(unsafe_code)]
 
 pub mod budget;
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod context;
+pub mod daemon;
 pub mod double;
 pub mod engine;
 pub mod findings;
