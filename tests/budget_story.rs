@@ -1,0 +1,220 @@
+//! Eight workers, money for three runs.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use support::{MONA, Running, World, eventually};
+
+#[test]
+fn eight_workers_with_budget_for_three_runs_run_three() {
+    let world = World::new();
+    let engine = world.script("engine", "#!/bin/sh\nexec \"$PRWARDEN\" sample-engine\n");
+    // 40 % of 1,000,000 is 400,000: three runs of 130,000 fit, a fourth does not.
+    world.configure(&format!(
+        "[engine]\nkind = \"command\"\ncommand = [\"{}\"]\nenv = [\"PRWARDEN\"]\n\
+         [worker]\ncount = 8\n\
+         [budget]\nsession_tokens = \"1m\"\nweekly_tokens = \"100m\"\nmax_run_tokens = \"130k\"\n",
+        world
+            .script(
+                "unmeasured",
+                &format!(
+                    "#!/bin/sh\n{} | sed 's/\"usage\":{{[^}}]*}}/\"usage\":null/'\n",
+                    engine.display()
+                )
+            )
+            .display()
+    ));
+    let once = |world: &World| {
+        let mut command = world.command(&["once", "--log", "debug"]);
+        command
+            .env("PRWARDEN", env!("CARGO_BIN_EXE_prwarden"))
+            .output()
+            .unwrap()
+    };
+    once(&world);
+    let numbers: Vec<i64> = (0..8)
+        .map(|n| world.open_plain(MONA.1, &format!("branch-{n}")))
+        .collect();
+    let output = once(&world);
+    let log = String::from_utf8_lossy(&output.stderr);
+    let reviewed = numbers
+        .iter()
+        .filter(|&&number| world.reviews(number).len() == 1)
+        .count();
+    assert_eq!(reviewed, 3, "{log}");
+    assert_eq!(world.count("SELECT count(*) FROM ledger"), 3);
+    let charged = world.count("SELECT sum(coalesce(used_tokens, reserved_tokens)) FROM ledger");
+    assert!(charged <= 400_000, "{charged}");
+    assert_eq!(
+        world.count("SELECT count(*) FROM queue WHERE status = 'pending'"),
+        5
+    );
+    assert!(
+        log.contains("session"),
+        "the refusal names its window:\n{log}"
+    );
+}
+
+#[test]
+fn a_run_whose_lease_was_lost_finishes_nothing() {
+    let world = World::new();
+    let engine = world.script("engine", "#!/bin/sh\ntouch \"$MARK\"\nexec sleep 600\n");
+    world.configure(&format!(
+        "[engine]\nkind = \"command\"\ncommand = [\"{}\"]\nenv = [\"MARK\"]\ntimeout_seconds = 1000\n\
+         [worker]\ncount = 1\nlease_seconds = 1400\n\
+         [budget]\nsession_tokens = \"1m\"\nweekly_tokens = \"100m\"\nmax_run_tokens = \"130k\"\n",
+        engine.display()
+    ));
+    let mark = world.path("started");
+    world.once();
+    world.open_plain(MONA.1, "two");
+    let mut running = Running(world.command(&["once"]).env("MARK", &mark).spawn().unwrap());
+    eventually("the engine runs", || mark.exists());
+    // Somebody else takes the row, as after a lease that lapsed.
+    let store = rusqlite::Connection::open(world.store()).unwrap();
+    store.busy_timeout(support::PATIENCE).unwrap();
+    store
+        .execute(
+            "UPDATE queue SET owner = 'another' WHERE status = 'claimed'",
+            [],
+        )
+        .unwrap();
+    for line in world.processes() {
+        if line.contains("sleep 600") {
+            let pid = line.split(' ').next().unwrap().parse().unwrap();
+            nix::sys::signal::kill(
+                nix::unistd::Pid::from_raw(pid),
+                nix::sys::signal::Signal::SIGKILL,
+            )
+            .unwrap();
+        }
+    }
+    running.0.wait().unwrap();
+    assert_eq!(
+        world.count("SELECT count(*) FROM queue WHERE owner = 'another'"),
+        1,
+        "not ours to finish"
+    );
+    assert_eq!(world.count("SELECT count(*) FROM runs"), 0);
+}
+
+#[test]
+fn a_usage_limit_stops_everything_that_spends_and_is_told_once() {
+    let world = World::new();
+    let engine = world.script(
+        "engine",
+        "#!/bin/sh\necho '{\"error\": {\"kind\": \"usage_limit\", \"message\": \"used up\"}}'\n",
+    );
+    world.configure(&format!(
+        "[engine]\nkind = \"command\"\ncommand = [\"{}\"]\n[worker]\ncount = 1\n\
+         [budget]\nsession_tokens = \"2m\"\nweekly_tokens = \"20m\"\nmax_run_tokens = \"100k\"\n",
+        engine.display()
+    ));
+    world.once();
+    let number = world.open_plain(MONA.1, "two");
+    let log = world.once();
+    assert_eq!(
+        log.matches("has met its own usage limit: nothing that spends starts")
+            .count(),
+        1,
+        "{log}"
+    );
+    assert_eq!(
+        world.count("SELECT count(*) FROM ledger WHERE stop_reason = 'usage_limit'"),
+        1
+    );
+    assert_eq!(
+        world.count("SELECT attempts FROM queue"),
+        0,
+        "the request was not at fault"
+    );
+    world.open_plain(MONA.1, "three");
+    world.once();
+    assert_eq!(
+        world.count("SELECT count(*) FROM ledger"),
+        1,
+        "nothing starts"
+    );
+    let store = rusqlite::Connection::open(world.store()).unwrap();
+    store
+        .execute(
+            "UPDATE budget_state SET value = '2026-01-01T00:00:00Z' WHERE key = 'tripped_until'",
+            [],
+        )
+        .unwrap();
+    world.configure("");
+    world.once();
+    assert_eq!(world.reviews(number).len(), 1);
+}
+
+#[test]
+fn an_exhausted_budget_may_still_post_the_built_in_findings() {
+    let world = World::new();
+    let engine = world.script("engine", "#!/bin/sh\necho never; exit 1\n");
+    world.configure(&format!(
+        "[engine]\nkind = \"command\"\ncommand = [\"{}\"]\n\
+         [budget]\nsession_tokens = \"1m\"\nweekly_tokens = \"100m\"\nmax_run_tokens = \"400k\"\n\
+         when_exhausted = \"gate\"\n",
+        engine.display()
+    ));
+    world.once();
+    let store = rusqlite::Connection::open(world.store()).unwrap();
+    let spent = "INSERT INTO ledger (dedupe_key, owner, actor_id, mode, reserved_tokens, used_tokens, \
+                 reserved_at, settled_at, stop_reason) \
+                 SELECT 'k', 'o', 1, 'full', 1, 400000, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), 'x', 'completed'";
+    store.execute(spent, []).unwrap();
+    let number = world.open(
+        MONA.1,
+        "leak",
+        &[("a.md", "<<<<<<< a\n1\n=======\n2\n>>>>>>> b\n")],
+    );
+    world.once();
+    let reviews = world.reviews(number);
+    assert_eq!(reviews.len(), 1);
+    assert!(reviews[0].contains("onflict marker"), "{}", reviews[0]);
+    assert!(
+        reviews[0].contains("the model was not asked"),
+        "{}",
+        reviews[0]
+    );
+    assert_eq!(
+        world.count("SELECT used_tokens FROM ledger WHERE mode = 'exhausted'"),
+        0
+    );
+}
+
+#[test]
+fn sighup_puts_a_changed_budget_in_force_and_a_broken_file_changes_nothing() {
+    use nix::sys::signal::{Signal, kill};
+    let world = World::new();
+    world.configure("[poll]\nfloor_seconds = 1\n[budget]\nenabled = false\n");
+    let daemon = world.start(&["run"]);
+    let hang_up = || {
+        kill(
+            nix::unistd::Pid::from_raw(daemon.0.id() as i32),
+            Signal::SIGHUP,
+        )
+        .unwrap()
+    };
+    let log = || std::fs::read_to_string(world.path("background.log")).unwrap();
+    eventually("the first poll", || {
+        world
+            .double
+            .requests()
+            .iter()
+            .any(|request| request.path.ends_with("/pulls/comments"))
+    });
+    let number = world.open_plain(MONA.1, "two");
+    eventually("the brake is told", || {
+        log().contains("budget.enabled is false")
+    });
+    std::fs::write(world.path("prwarden.toml"), "[budget]\nenabled = maybe\n").unwrap();
+    hang_up();
+    eventually("the broken file is told", || log().contains("not reloaded"));
+    assert_eq!(world.reviews(number).len(), 0);
+    world.configure("[poll]\nfloor_seconds = 2\n");
+    hang_up();
+    eventually("the rest is told", || log().contains("needs a restart"));
+    eventually("the review", || world.reviews(number).len() == 1);
+}
