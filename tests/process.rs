@@ -10,8 +10,13 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use prwarden::budget::Reservation;
 use prwarden::clock::Stop;
+use prwarden::config::{EngineConfig, EngineKind, ReviewConfig};
+use prwarden::engine::{Engine, EngineFailure, EngineRequest, Usage};
+use prwarden::ids::{CommitSha, Tokens};
 use prwarden::process::{Ended, Finished, ProcessError, Program, run_with_grace};
+use prwarden::workspace::Change;
 
 const GRACE: Duration = Duration::from_millis(300);
 
@@ -184,6 +189,57 @@ fn what_cannot_be_started_is_an_error_and_not_an_exit_code() {
     program.executable = "bash".into();
     program.supervisor = Some("/no/such/prwarden".into());
     assert!(attempt(&program).is_err());
+}
+
+#[test]
+fn of_an_engine_past_its_time_out_nothing_is_left() {
+    let time = seconds(10);
+    let folder = tempfile::tempdir().unwrap();
+    let head: CommitSha = "0123456789abcdef0123456789abcdef01234567".parse().unwrap();
+    let change = Change {
+        base: head.clone(),
+        head,
+        commits: 1,
+        files: Vec::new(),
+        patch: Vec::new(),
+        lines: 0,
+        omitted: Vec::new(),
+    };
+    let script = format!("setsid sleep {time} & exec sleep {time}");
+    let config = EngineConfig {
+        kind: EngineKind::Command,
+        binary: None,
+        command: vec!["bash".into(), "-c".into(), script],
+        args: Vec::new(),
+        model: None,
+        expected_version: None,
+        timeout: Duration::from_millis(500),
+        env: Vec::new(),
+        standards_paths: Vec::new(),
+    };
+    let request = EngineRequest {
+        repo: None,
+        pr: None,
+        title: "",
+        author: "",
+        base_ref: "",
+        change: &change,
+        tree: folder.path(),
+        earlier: &[],
+        standards: &[],
+        review: &ReviewConfig::default(),
+        nonce: "n0nce",
+        scratch: folder.path(),
+    };
+    let admission = Reservation::operator_run(Tokens(1));
+    let run = Engine::new(&config, binary()).run(&admission, &request, &Stop::new());
+    let failure = run.outcome.unwrap_err();
+    assert!(
+        matches!(failure, EngineFailure::Timeout { .. }),
+        "{failure}"
+    );
+    assert_eq!(run.usage, Usage::UNKNOWN);
+    assert_eq!(sleepers(&time), [0; 0]);
 }
 
 /// The role of a daemon in the test below: runs one supervised program until it is killed.

@@ -403,3 +403,45 @@ fn the_built_in_engine_spends_nothing_and_starts_nothing() {
     assert_eq!(run.usage, Usage::NOTHING);
     assert_eq!(run.engine, "builtin");
 }
+
+/// A subject whose change adds a credential, and the credential.
+fn leaking() -> (Subject, String) {
+    let token = format!("{}{}", "ghp_", "q7Rk2Zt9Wm4Xc8Vb3Nf6Hj1Gd5Lp0SyUoIeA");
+    let line = format!("key = '{token}'");
+    let mut subject = Subject::new();
+    subject.change.patch = format!("+++ b/src/a.rs\n@@ -3 +3 @@\n+{line}\n").into_bytes();
+    subject.change.files[0].added[0].text = line.into_bytes();
+    (subject, token)
+}
+
+#[test]
+fn the_built_in_findings_stand_in_front_of_a_models() {
+    let (subject, _) = leaking();
+    let config = command(&format!("echo '{}'", answer("src/other.rs", "")));
+    let found = review_with(&config, &subject).outcome.unwrap().findings;
+    let rules: Vec<_> = found.iter().map(|finding| finding.rule.is_some()).collect();
+    assert_eq!(rules, [true, false]);
+}
+
+#[test]
+fn without_tokens_the_built_in_checks_review_alone() {
+    let (subject, _) = leaking();
+    let stop = Stop::new();
+    let engine = engine(&command("echo a model was asked; exit 1"));
+    let run = engine.review(Mode::Exhausted, &subject.request(), &stop);
+    assert_eq!(
+        (run.engine.as_str(), run.usage),
+        ("builtin", Usage::NOTHING)
+    );
+    assert_eq!(run.outcome.unwrap().findings.len(), 1);
+}
+
+#[test]
+fn a_credential_of_the_change_is_not_in_what_an_engine_reads() {
+    let (subject, token) = leaking();
+    let config = command(r#"cat > "$TMPDIR/input"; exit 1"#);
+    review_with(&config, &subject);
+    let input = fs::read_to_string(subject.scratch.path().join("input")).unwrap();
+    assert!(input.contains("[hidden: a GitHub token]"));
+    assert!(!input.contains(&token));
+}
