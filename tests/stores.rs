@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use prwarden::clock::Timestamp;
 use prwarden::ids::{OwnerName, RepoName};
@@ -389,6 +391,204 @@ fn the_work_and_the_runs_of_an_old_store_can_be_read() {
     }
 }
 
+// --- Upgrades that are cut short ---
+
+/// A store at version 1 that holds something. `also` is run in it.
+fn first_version(also: &str) -> Copy {
+    Copy::holding(&database(&format!(
+        "CREATE TABLE etags (path TEXT PRIMARY KEY, etag TEXT NOT NULL);
+         CREATE TABLE watermarks (name TEXT PRIMARY KEY, at TEXT NOT NULL);
+         INSERT INTO etags VALUES ('/x', 'e');
+         {also};
+         PRAGMA user_version = 1"
+    )))
+}
+
+#[test]
+fn a_migration_that_fails_leaves_the_version_before_it_and_no_part_of_itself() {
+    // The second statement of the second migration meets an index of the same name.
+    let copy = first_version("CREATE INDEX queue_claimable ON etags (etag)");
+    for _ in 0..3 {
+        let text = Store::open(&copy.path).unwrap_err().to_string();
+        assert!(text.contains(copy.path.to_str().unwrap()), "{text}");
+        let found = look(&copy.path);
+        assert_eq!(number(&found, "PRAGMA user_version"), 1);
+        let tables = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name";
+        assert_eq!(texts(&found, tables), ["etags", "watermarks"]);
+    }
+    let backups = || {
+        let names = copy.files().into_iter();
+        names
+            .filter(|name| name.ends_with("bak"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(backups(), ["state.db.v01.bak"], "one copy is enough");
+    let repair = Connection::open(&copy.path).unwrap();
+    repair.execute_batch("DROP INDEX queue_claimable").unwrap();
+    drop(repair);
+    assert_eq!(copy.open().version().unwrap(), NEWEST);
+    assert_eq!(backups(), ["state.db.v01.2.bak", "state.db.v01.bak"]);
+}
+
+#[test]
+fn a_store_that_was_put_back_and_used_is_copied_again_before_it_is_upgraded() {
+    let copy = first_version("SELECT 1");
+    drop(copy.open());
+    fs::copy(copy.backup(1), &copy.path).unwrap();
+    let old_program = Connection::open(&copy.path).unwrap();
+    old_program
+        .execute("INSERT INTO etags VALUES ('/later', 'e')", [])
+        .unwrap();
+    drop(old_program);
+    drop(copy.open());
+    let etags = |path: &Path| texts(&look(path), "SELECT path FROM etags ORDER BY path");
+    assert_eq!(etags(&copy.backup(1)), ["/x"], "it is not replaced");
+    let second = copy.path.with_file_name("state.db.v01.2.bak");
+    assert_eq!(etags(&second), ["/later", "/x"]);
+}
+
+#[test]
+fn what_a_copy_that_was_cut_short_left_is_not_taken_for_a_copy() {
+    let copy = first_version("SELECT 1");
+    fs::write(copy.backup(1), "").unwrap();
+    fs::write(copy.path.with_file_name("state.db.v01.bak.partial"), "half").unwrap();
+    drop(copy.open());
+    let kept = look(&copy.backup(1));
+    assert_eq!(number(&kept, "PRAGMA user_version"), 1);
+    assert_eq!(texts(&kept, "SELECT path FROM etags"), ["/x"]);
+    assert!(!copy.files().iter().any(|name| name.ends_with("partial")));
+}
+
+#[test]
+fn an_upgrade_that_is_killed_at_any_moment_is_finished_by_the_next_start() {
+    let mut original = first_version("SELECT 1");
+    let mut whole = None;
+    if let Some((version, path)) = shared_stores().into_iter().find(|(v, _)| *v == 9) {
+        original = Copy::of(&path);
+        whole = Some(wanted(version));
+    }
+    let version = number(&look(&original.path), "PRAGMA user_version") as u32;
+    let bytes = fs::read(&original.path).unwrap();
+    let mut reached = BTreeSet::new();
+    for delay in 0..40 {
+        let copy = Copy::holding(&bytes);
+        let mut child = migrate(&copy.path).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(delay));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // A connection that may write, because the log of what was killed has to be read.
+        let after = Connection::open(&copy.path).unwrap();
+        assert_eq!(texts(&after, "PRAGMA integrity_check"), ["ok"]);
+        reached.insert(number(&after, "PRAGMA user_version"));
+        drop(after);
+        let mut store = copy.open();
+        assert_eq!(store.version().unwrap(), NEWEST, "killed after {delay} ms");
+        assert_eq!(store.check().unwrap(), [], "killed after {delay} ms");
+        drop(store);
+        if let Some(whole) = &whole {
+            assert_eq!(&numbers(&look(&copy.path)), whole);
+        }
+        let kept = look(&copy.backup(version));
+        assert_eq!(number(&kept, "PRAGMA user_version"), i64::from(version));
+    }
+    println!("killed at the versions {reached:?}");
+}
+
+// --- Disks that can't be written ---
+
+/// `prwarden db migrate` of the store.
+fn migrate(path: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_prwarden"));
+    command
+        .args(["db", "migrate", "--store"])
+        .arg(path)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// Runs the shell script over a directory `$D` that is a disk of its own, in a mount namespace that
+/// ends with it. `migrate` is `prwarden db migrate`. `None` where the system forbids namespaces.
+fn on_a_small_disk(old: &Path, script: &str) -> Option<String> {
+    let dir = tempfile::tempdir().unwrap();
+    let prelude = "set -eu; mount -t tmpfs -o size=10m,mode=0700 small \"$D\"; \
+                   resize() { mount -o remount,\"$1\" \"$D\"; }; \
+                   migrate() { \"$PRWARDEN\" db migrate --store \"$D/state.db\" 2>&1 || true; };";
+    let run = |script: &str| {
+        Command::new("unshare")
+            .args(["--map-root-user", "--mount", "sh", "-c", script])
+            .env("D", dir.path())
+            .env("OLD", old)
+            .env("PRWARDEN", env!("CARGO_BIN_EXE_prwarden"))
+            .output()
+    };
+    if !run(prelude).is_ok_and(|output| output.status.success()) {
+        println!("skipped: this system lets nobody mount a disk in a namespace");
+        return None;
+    }
+    let output = run(&format!("{prelude} {script}")).unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}{errors}");
+    Some(text.replace(dir.path().to_str().unwrap(), "DISK"))
+}
+
+#[test]
+fn a_full_disk_is_named_and_nothing_is_upgraded_without_a_whole_copy() {
+    let old = first_version("CREATE TABLE filler (x); INSERT INTO filler VALUES (zeroblob(60000))");
+    // From too small for anything but the store to just too small for the copy.
+    for size in ["88k", "100k", "120k", "140k", "160k"] {
+        let script = format!(
+            "cp \"$OLD\" \"$D/state.db\"; resize size={size}; migrate; \
+             test ! -s \"$D/state.db.v01.bak\" && echo no copy; \
+             resize size=10m; migrate; cmp -s \"$D/state.db.v01.bak\" /dev/null || echo copied; \
+             cat \"$D/state.db.v01.bak\" | head -c 15"
+        );
+        let Some(text) = on_a_small_disk(&old.path, &script) else {
+            return;
+        };
+        let lines: Vec<&str> = text.lines().collect();
+        let full = lines[0].strip_suffix(" can't be written: the disk is full");
+        assert!(
+            full.is_some_and(|line| line.starts_with("prwarden: DISK/state.db")),
+            "{size}: {text}"
+        );
+        let rest = [
+            "no copy".to_owned(),
+            format!("DISK/state.db is at version {NEWEST}"),
+            "copied".to_owned(),
+            "SQLite format 3".to_owned(),
+        ];
+        assert_eq!(lines[1..], rest, "{size}");
+    }
+}
+
+#[test]
+fn a_new_store_on_a_full_disk_says_that_the_disk_is_full() {
+    for size in ["4k", "16k", "32k", "64k", "96k"] {
+        let script = format!("resize size={size}; : > \"$D/state.db\"; migrate");
+        let Some(text) = on_a_small_disk(Path::new("/dev/null"), &script) else {
+            return;
+        };
+        let wanted = "prwarden: DISK/state.db can't be written: the disk is full\n";
+        assert_eq!(text, wanted, "{size}");
+    }
+}
+
+#[test]
+fn a_read_only_disk_is_named_for_old_and_for_upgraded_stores() {
+    let old = first_version("SELECT 1");
+    for first in ["", "migrate > /dev/null;"] {
+        let script = format!("cp \"$OLD\" \"$D/state.db\"; {first} resize ro; migrate");
+        let Some(text) = on_a_small_disk(&old.path, &script) else {
+            return;
+        };
+        let lines: BTreeSet<&str> = text.lines().collect();
+        let wanted = "prwarden: DISK/state.db can't be written: it or its file system is read-only";
+        assert_eq!(lines, BTreeSet::from([wanted]), "{first}");
+    }
+}
+
 // --- Files that are not opened ---
 
 /// The bytes of a closed store of this program.
@@ -529,6 +729,17 @@ fn a_store_in_a_directory_that_everybody_may_write_is_refused() {
     let missing = dir.path().join("missing/state.db");
     let text = Store::open(&missing).unwrap_err().to_string();
     assert!(text.starts_with("cannot use the directory "), "{text}");
+}
+
+#[test]
+fn a_store_that_everybody_may_write_is_refused() {
+    let copy = Copy::holding(&new_store());
+    fs::set_permissions(&copy.path, fs::Permissions::from_mode(0o666)).unwrap();
+    let error = copy.refused();
+    assert!(matches!(error, StoreError::OpenFile { .. }), "{error}");
+    assert!(error.to_string().contains("(mode 666)"), "{error}");
+    fs::set_permissions(&copy.path, fs::Permissions::from_mode(0o600)).unwrap();
+    copy.open();
 }
 
 #[test]

@@ -1,6 +1,5 @@
--- Oldest first: the order in which they leave a window.
+-- Oldest first: the order in which they leave a window. Reads ledger_window.
 SELECT reserved_at, coalesce(used_tokens, reserved_tokens)
 FROM ledger
-WHERE reserved_at > :since AND (:actor IS NULL OR actor_id = :actor)
-  AND coalesce(used_tokens, reserved_tokens) > 0
+WHERE reserved_at > :since AND coalesce(used_tokens, reserved_tokens) > 0
 ORDER BY reserved_at

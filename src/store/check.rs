@@ -42,6 +42,26 @@ const RULES: &[(&str, &str)] = &[
         include_str!("../../sql/store/unknown_status.sql"),
     ),
     (
+        "a row that nobody works on has an owner",
+        include_str!("../../sql/store/held_after_the_end.sql"),
+    ),
+    (
+        "an amount of the ledger is no amount",
+        include_str!("../../sql/store/no_amount.sql"),
+    ),
+    (
+        "a moment does not sort, because it is not in UTC",
+        include_str!("../../sql/store/time_out_of_order.sql"),
+    ),
+    (
+        "a watermark belongs to no repository though others do",
+        include_str!("../../sql/store/watermark_not_adopted.sql"),
+    ),
+    (
+        "a watermark belongs to no known stream",
+        include_str!("../../sql/store/watermark_of_nothing.sql"),
+    ),
+    (
         "a publication has no run",
         include_str!("../../sql/store/publish_without_run.sql"),
     ),

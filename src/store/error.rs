@@ -1,11 +1,13 @@
 //! What can go wrong with the store, told apart by SQLite's result codes.
 
+use std::cell::RefCell;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 
 use super::NEWEST;
+use super::files::{self, Obstacle};
 
 /// A fault of the store.
 #[derive(Debug, thiserror::Error)]
@@ -84,6 +86,17 @@ pub enum StoreError {
         /// The store.
         path: PathBuf,
     },
+    /// Other machines may write the file system, beyond the reach of SQLite's locks.
+    #[error(
+        "{} is on a network file system ({kind}), where SQLite's locks don't hold; put the store on a \
+         local disk", .path.display()
+    )]
+    Network {
+        /// The store.
+        path: PathBuf,
+        /// The file system's name.
+        kind: &'static str,
+    },
     /// The operating system refused.
     #[error("{what} {}: {source}", .path.display())]
     Io {
@@ -101,6 +114,17 @@ pub enum StoreError {
     )]
     OpenDirectory {
         /// The directory.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// Others could change the store.
+    #[error(
+        "{} may be written by everybody (mode {mode:o}); others could queue work in it: chmod it to \
+         0600", .path.display()
+    )]
+    OpenFile {
+        /// The store.
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
@@ -129,10 +153,19 @@ pub enum StoreError {
 
 impl StoreError {
     /// Classes `source` by SQLite's result code (<https://www.sqlite.org/rescode.html>), never by its
-    /// text.
+    /// text. Two codes say only that the system refused: then the file system is asked why.
     pub(super) fn at(path: &Path, source: rusqlite::Error) -> Self {
+        let code = source.sqlite_error_code();
+        if let Some(ErrorCode::CannotOpen | ErrorCode::SystemIoFailure) = code {
+            match files::obstacle(path) {
+                Some(Obstacle::ReadOnly) => return Self::ReadOnly { path: path.into() },
+                Some(Obstacle::Full) => return Self::Full { path: path.into() },
+                Some(Obstacle::Denied(error)) => return error,
+                None => {}
+            }
+        }
         let path = path.to_owned();
-        match source.sqlite_error_code() {
+        match code {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
             Some(ErrorCode::DiskFull) => Self::Full { path },
             Some(ErrorCode::ReadOnly) => Self::ReadOnly { path },
@@ -150,17 +183,33 @@ impl StoreError {
     }
 }
 
+thread_local! {
+    /// The stores whose transactions run on this thread, the innermost last.
+    static IN_USE: RefCell<Vec<PathBuf>> = const { RefCell::new(Vec::new()) };
+}
+
+/// While it lives, faults of statements on this thread are put down to its store. SQLite's errors
+/// don't carry the file, and a transaction's body may turn them into errors of other rooms.
+#[derive(Debug)]
+pub(super) struct InUse(());
+
+impl InUse {
+    pub(super) fn enter(path: &Path) -> Self {
+        IN_USE.with_borrow_mut(|stores| stores.push(path.to_owned()));
+        Self(())
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        IN_USE.with_borrow_mut(Vec::pop);
+    }
+}
+
 impl From<rusqlite::Error> for StoreError {
-    /// For statements inside a transaction: the connection knows its own file.
+    /// For statements inside a transaction, whose store is known.
     fn from(source: rusqlite::Error) -> Self {
-        match source {
-            rusqlite::Error::FromSqlConversionFailure(column, _, why) => Self::Column {
-                table: "row",
-                key: format!("column {column}"),
-                column: "value",
-                why: why.to_string(),
-            },
-            source => Self::at(Path::new("in use"), source),
-        }
+        let path = IN_USE.with_borrow(|stores| stores.last().cloned());
+        Self::at(&path.unwrap_or_default(), source)
     }
 }

@@ -225,10 +225,15 @@ pub fn charges(
     since: Timestamp,
     actor: Option<UserId>,
 ) -> Result<Vec<(Timestamp, Tokens)>, StoreError> {
-    let mut statement = txn.prepare_cached(include_str!("../../sql/ledger/charges.sql"))?;
-    let mut rows = statement.query(named_params! {
-        ":since": since.to_string(), ":actor": actor.map(UserId::get),
+    let since = since.to_string();
+    let mut statement = txn.prepare_cached(match actor {
+        None => include_str!("../../sql/ledger/charges.sql"),
+        Some(_) => include_str!("../../sql/ledger/charges_to_actor.sql"),
     })?;
+    let mut rows = match actor {
+        None => statement.query(named_params! { ":since": since })?,
+        Some(actor) => statement.query(named_params! { ":since": since, ":actor": actor.get() })?,
+    };
     let mut charges = Vec::new();
     while let Some(row) = rows.next()? {
         let at: String = row.get(0)?;

@@ -1,6 +1,6 @@
 //! The schema's versions, each a file in `/sql`, compiled in.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
@@ -73,26 +73,43 @@ pub(super) fn migrate(store: &mut Store, found: Found) -> Result<(), StoreError>
     if found.version == NEWEST {
         return Ok(());
     }
-    let path = store.path().to_owned();
     if !found.empty {
-        let found = found.version;
-        let copy = files::backup_path(&path, found);
-        if copy.exists() {
-            log::info!(
-                "{} holds the store as it was before an upgrade that was cut short",
-                copy.display()
-            );
-        } else {
-            store.backup(&copy)?;
-            log::info!(
-                "{} is upgraded from version {found} to {NEWEST}; a copy is kept in {}",
-                path.display(),
-                copy.display()
-            );
-        }
+        let copy = keep_copy(store, found.version)?;
+        log::info!(
+            "{} is upgraded from version {} to {NEWEST}; a copy is kept in {}",
+            store.path().display(),
+            found.version,
+            copy.display()
+        );
     }
     while step(store)? {}
     Ok(())
+}
+
+/// Copies the store beside itself, whole, and tells where. An earlier copy is never replaced: it may be
+/// all that is left of another time. One that holds the same is enough, so that an upgrade that fails
+/// at every start does not fill the disk.
+fn keep_copy(store: &Store, version: u32) -> Result<PathBuf, StoreError> {
+    let path = store.path();
+    let place = |number| files::backup_path(path, version, number);
+    let mut number = 1;
+    while files::is_kept(&place(number)) {
+        number += 1;
+    }
+    let copy = place(number);
+    // The directory is locked, so an empty file is nobody's work in progress.
+    if copy.exists() {
+        files::remove(&copy)?;
+    }
+    store.backup(&copy)?;
+    if number > 1 {
+        let earlier = place(number - 1);
+        if files::same_content(&copy, &earlier)? {
+            files::remove(&copy)?;
+            return Ok(earlier);
+        }
+    }
+    Ok(copy)
 }
 
 /// Runs the next migration, if another process has not done it meanwhile; false when none is left.

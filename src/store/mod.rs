@@ -29,9 +29,11 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 pub use check::Problem;
+use error::InUse;
 pub use error::StoreError;
 pub use migrations::NEWEST;
 
@@ -91,6 +93,7 @@ impl Store {
                 path: path.to_owned(),
             });
         }
+        files::refuse_network(path)?;
         let store = Self::connect(path)?;
         let found = migrations::recognise(&store)?.version;
         if found < NEWEST {
@@ -212,6 +215,7 @@ impl Store {
         transaction: Transaction<'a>,
         body: impl FnOnce(&Txn<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
+        let _in_use = InUse::enter(&self.path);
         let txn = Txn(transaction);
         let result = body(&txn)?;
         txn.0
@@ -220,18 +224,29 @@ impl Store {
         Ok(result)
     }
 
-    /// Copies the store to the new file `to`, also while others use it (SQLite's online backup).
+    /// Copies the store to the new file `to`, also while others use it (SQLite's online backup). The
+    /// file appears when it is whole; until then an empty one holds its name.
     ///
     /// # Errors
     /// When `to` exists or can't be written.
     pub fn backup(&self, to: &Path) -> Result<(), StoreError> {
-        files::create_private(to)?;
-        let copied = self.connection.backup(
-            rusqlite::MAIN_DB,
-            to,
-            None::<fn(rusqlite::backup::Progress)>,
-        );
-        copied.map_err(|source| StoreError::at(to, source))
+        let draft = files::Draft::new(to)?;
+        let at = |source| StoreError::at(to, source);
+        let mut copy = Connection::open(draft.path()).map_err(at)?;
+        let backup = Backup::new(&self.connection, &mut copy).map_err(at)?;
+        // All pages in one step, which is one view of the store: writers don't wait for it, and their
+        // commits, which make a copy in several steps begin again, don't disturb it.
+        match backup.step(-1).map_err(at)? {
+            StepResult::Done => {}
+            _ => {
+                return Err(StoreError::Busy {
+                    path: self.path.clone(),
+                });
+            }
+        }
+        drop(backup);
+        copy.close().map_err(|(_, source)| at(source))?;
+        draft.keep()
     }
 
     /// Checks the file's integrity and the invariants that hold between its rows.

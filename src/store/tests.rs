@@ -1,4 +1,3 @@
-use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{Params, params};
@@ -14,6 +13,9 @@ use crate::ids::{
     CommentRef, CommentSource, CommitSha, DedupeKey, OwnerName, PrNumber, RepoName, Tokens, UserId,
 };
 use crate::process::Identity;
+
+mod checking;
+mod file;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const MAX_ATTEMPTS: u32 = 3;
@@ -732,6 +734,14 @@ fn measuring_a_window_reads_only_the_window() {
             "ledger_window",
         ),
         (
+            include_str!("../../sql/ledger/charges_to_actor.sql"),
+            "ledger_by_actor",
+        ),
+        (
+            include_str!("../../sql/ledger/recent_reviews.sql"),
+            "ledger_by_pr",
+        ),
+        (
             include_str!("../../sql/ledger/close_lost.sql"),
             "ledger_open",
         ),
@@ -743,41 +753,33 @@ fn measuring_a_window_reads_only_the_window() {
     }
 }
 
-// --- The file ---
-
 #[test]
-fn a_new_store_is_private_and_in_order() {
-    use std::os::unix::fs::PermissionsExt;
+fn looking_up_one_pull_request_or_run_reads_only_its_rows() {
     let mut shelf = Shelf::new();
-    let mode = std::fs::metadata(shelf.store.path()).unwrap().permissions();
-    assert_eq!(mode.mode() & 0o777, 0o600);
-    assert_eq!(shelf.store.version().unwrap(), NEWEST);
-    assert_eq!(shelf.store.check().unwrap(), []);
-}
-
-#[test]
-fn a_command_that_must_not_create_a_store_does_not() {
-    let dir = tempfile::tempdir().unwrap();
-    let path: &Path = &dir.path().join("state.db");
-    assert!(matches!(
-        Store::open_existing(path),
-        Err(StoreError::Missing { .. })
-    ));
-    assert!(!path.exists());
-}
-
-#[test]
-fn an_error_takes_back_everything_of_its_transaction() {
-    let mut shelf = Shelf::new();
-    let new = mention(1, 7);
-    let result = shelf.store.write(|txn| {
-        queue::enqueue(txn, &new, start())?;
-        watermarks::advance(txn, Stream::Comments, &widgets(), start())?;
-        Err::<(), _>(StoreError::Busy { path: "x".into() })
-    });
-    assert!(result.is_err());
-    assert_eq!(shelf.count("SELECT count(*) FROM queue"), 0);
-    assert_eq!(shelf.count("SELECT count(*) FROM watermarks"), 0);
+    for (sql, tables) in [
+        (include_str!("../../sql/runs/get.sql"), &["runs"][..]),
+        (
+            include_str!("../../sql/runs/completed_for_head.sql"),
+            &["runs"],
+        ),
+        (
+            include_str!("../../sql/runs/latest_findings.sql"),
+            &["runs"],
+        ),
+        (include_str!("../../sql/queue/lease.sql"), &["queue"]),
+        (include_str!("../../sql/queue/finish.sql"), &["queue"]),
+        (
+            include_str!("../../sql/queue/insert_publish.sql"),
+            &["queue"],
+        ),
+        (include_str!("../../sql/ledger/settle.sql"), &["ledger"]),
+        (
+            include_str!("../../sql/ledger/rate_sample.sql"),
+            &["ledger"],
+        ),
+    ] {
+        assert_no_scan(&shelf.plan(sql), tables);
+    }
 }
 
 #[test]
