@@ -60,7 +60,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     rate: RateState,
-    secondary_in_a_row: u32,
+    /// Secondary limits met in a row, by reads and by writes: they are apart on GitHub's side too.
+    secondary_in_a_row: [u32; 2],
     requests: BTreeMap<Role, u64>,
 }
 
@@ -70,6 +71,8 @@ pub(super) struct Answer {
     pub(super) reply: Reply,
     /// The name of the request, for errors.
     pub(super) request: String,
+    /// The address that gave it, which relative links start from.
+    pub(super) url: Url,
     /// Where a permanent redirect led.
     pub(super) moved_to: Option<String>,
 }
@@ -78,7 +81,7 @@ impl Client {
     /// A client for the API that `config` names. No connection is made yet.
     pub fn new(config: &GithubConfig, token: Secret, clock: Arc<dyn Clock>, stop: Stop) -> Self {
         let root = config.api_url.as_str().trim_end_matches('/').to_owned();
-        let transport = Transport::new(config, token);
+        let transport = Transport::new(config, token, stop.clone());
         let (state, last_write) = (Mutex::default(), Mutex::default());
         Self {
             shared: Arc::new(Shared {
@@ -108,7 +111,7 @@ impl Client {
     }
 
     /// Whether `url` is on the host that may see the token.
-    pub(super) fn is_ours(&self, url: &Url) -> bool {
+    fn is_ours(&self, url: &Url) -> bool {
         Url::parse(&self.shared.root).is_ok_and(|root| root.origin() == url.origin())
     }
 
@@ -125,8 +128,9 @@ impl Client {
             etag,
             body: None,
         };
+        let mut waits = 0;
         for repeat in 0.. {
-            let failed = match self.follow(call.clone(), role) {
+            let failed = match self.follow(call.clone(), role, &mut waits) {
                 Ok(answer) if answer.reply.status >= 500 => {
                     let Answer { reply, request, .. } = answer;
                     ApiError::Unreachable {
@@ -140,6 +144,9 @@ impl Client {
                 Err(error @ ApiError::Unreachable { .. }) => error,
                 other => return other,
             };
+            if self.shared.stop.is_set() {
+                return Err(ApiError::Stopped);
+            }
             if repeat == READ_REPEATS {
                 return Err(failed);
             }
@@ -158,14 +165,22 @@ impl Client {
         body: &Value,
         role: Role,
     ) -> Result<Answer, ApiError> {
-        self.take_turn()?;
         let call = Call {
             method,
             url,
             etag: None,
             body: Some(body.to_string()),
         };
-        let answer = self.follow(call, role)?;
+        let answer = self
+            .follow(call, role, &mut 0)
+            .map_err(|error| match error {
+                // The request was carried out, only what came of it is not known.
+                ApiError::TooLarge { request, limit } => ApiError::OutcomeUnknown {
+                    request,
+                    reason: format!("the answer is larger than {limit} bytes"),
+                },
+                other => other,
+            })?;
         if answer.reply.status >= 500 {
             let reason = format!("GitHub answered {}", answer.reply.status);
             return Err(ApiError::OutcomeUnknown {
@@ -178,17 +193,18 @@ impl Client {
 
     /// Follows redirects on the same host: any for a read, for a write only those that keep method
     /// and body.
-    fn follow(&self, mut call: Call<'_>, role: Role) -> Result<Answer, ApiError> {
+    fn follow(&self, mut call: Call<'_>, role: Role, waits: &mut u32) -> Result<Answer, ApiError> {
         let request = format!("{} {}", call.method, call.url.path());
         let mut moved_to = None;
         for _ in 0..=MAX_REDIRECTS {
-            let reply = self.exchange(&call, &request, role)?;
+            let reply = self.exchange(&call, &request, role, waits)?;
             let keeps = matches!(reply.status, 307 | 308);
             let moves = matches!(reply.status, 301 | 302) && call.method == Method::GET;
             if !keeps && !moves {
                 return Ok(Answer {
                     reply,
                     request,
+                    url: call.url,
                     moved_to,
                 });
             }
@@ -196,10 +212,6 @@ impl Client {
                 .header("location")
                 .and_then(|to| call.url.join(to).ok());
             let Some(target) = target else { break };
-            if !self.is_ours(&target) {
-                let host = output::clip(target.host_str().unwrap_or("no host"));
-                return Err(ApiError::OtherHost { request, host });
-            }
             if matches!(reply.status, 301 | 308) {
                 moved_to = Some(target.path().to_owned());
             }
@@ -208,9 +220,25 @@ impl Client {
         Err(ApiError::Redirects { request })
     }
 
-    /// One exchange, with the waits that GitHub asks for and that are short.
-    fn exchange(&self, call: &Call<'_>, request: &str, role: Role) -> Result<Reply, ApiError> {
-        for waits in 0.. {
+    /// One exchange, with the waits that GitHub asks for and that are short. `waits` counts them over
+    /// the whole request. The only way to the transport, and so the place that keeps the token home.
+    fn exchange(
+        &self,
+        call: &Call<'_>,
+        request: &str,
+        role: Role,
+        waits: &mut u32,
+    ) -> Result<Reply, ApiError> {
+        if !self.is_ours(&call.url) {
+            let host = output::clip(call.url.host_str().unwrap_or("no host"));
+            let request = request.to_owned();
+            return Err(ApiError::OtherHost { request, host });
+        }
+        let kind = usize::from(call.body.is_some());
+        loop {
+            if call.body.is_some() {
+                self.take_turn()?;
+            }
             if self.shared.stop.is_set() {
                 return Err(ApiError::Stopped);
             }
@@ -221,17 +249,20 @@ impl Client {
             };
             self.state().rate.update(&reply);
             if !matches!(reply.status, 403 | 429) {
-                self.state().secondary_in_a_row = 0;
+                self.state().secondary_in_a_row[kind] = 0;
                 return Ok(reply);
             }
-            let in_a_row = self.state().secondary_in_a_row;
+            let in_a_row = self.state().secondary_in_a_row[kind];
             let random = getrandom::u32().unwrap_or(u32::MAX);
             let now = self.shared.clock.now();
-            match limits::classify(&reply, &message(&reply), waits, in_a_row, random, now) {
+            match limits::classify(&reply, &message(&reply), *waits, in_a_row, random, now) {
                 Refusal::Permanent => return Ok(reply),
-                Refusal::Wait(wait) => self.wait(wait)?,
+                Refusal::Wait(wait) => {
+                    *waits += 1;
+                    self.wait(wait)?;
+                }
                 Refusal::Until { until, secondary } => {
-                    self.state().secondary_in_a_row += u32::from(secondary);
+                    self.state().secondary_in_a_row[kind] += u32::from(secondary);
                     let request = request.to_owned();
                     return Err(ApiError::RateLimited {
                         request,
@@ -241,7 +272,6 @@ impl Client {
                 }
             }
         }
-        Err(ApiError::Stopped)
     }
 
     /// Waits until a second has passed since the last write.

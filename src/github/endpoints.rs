@@ -36,7 +36,7 @@ pub struct Page {
     pub items: Vec<Value>,
     /// To ask with next time; a weak one is as good.
     pub etag: Option<String>,
-    /// The page after it, on the same host.
+    /// The page after it. [`Client::next_page`] refuses one on another host.
     pub next: Option<Url>,
     /// The path that answers now, when the asked one has moved for good.
     pub moved_to: Option<String>,
@@ -70,31 +70,15 @@ impl Client {
                 date: date(&answer),
             });
         }
-        self.page(answer).map(Conditional::Fresh)
+        page(answer).map(Conditional::Fresh)
     }
 
     /// The page that [`Page::next`] names.
     ///
     /// # Errors
-    /// Any [`ApiError`] but `OutcomeUnknown`.
+    /// Any [`ApiError`] but `OutcomeUnknown`; `OtherHost` when it is not on the API's host.
     pub fn next_page(&self, next: &Url, role: Role) -> Result<Page, ApiError> {
-        let answer = self.read(next.clone(), None, role)?;
-        self.page(answer)
-    }
-
-    fn page(&self, answer: Answer) -> Result<Page, ApiError> {
-        let next = answer.reply.header("link").and_then(next_link);
-        let next = next.filter(|url| self.is_ours(url));
-        let etag = answer.reply.header("etag").map(str::to_owned);
-        let (date, moved_to) = (date(&answer), answer.moved_to.clone());
-        let items = expect(answer, 200)?;
-        Ok(Page {
-            items,
-            etag,
-            next,
-            moved_to,
-            date,
-        })
+        page(self.read(next.clone(), None, role)?)
     }
 
     /// A pull request by itself.
@@ -132,7 +116,8 @@ impl Client {
     /// The comments of a conversation that were written or edited since `since`, oldest first.
     ///
     /// # Errors
-    /// Any [`ApiError`] but `OutcomeUnknown`.
+    /// Any [`ApiError`] but `OutcomeUnknown`. A conversation that is not read to its end is an error:
+    /// whoever looks for a comment would take it for absent.
     pub fn comments_since(
         &self,
         repo: &RepoName,
@@ -142,20 +127,21 @@ impl Client {
         let since = since.to_github();
         let path = format!("/repos/{repo}/issues/{pr}/comments?since={since}&per_page=100");
         let answer = self.read(self.url(&path)?, None, Role::Review)?;
-        let mut page = self.page(answer)?;
+        let request = answer.request.clone();
+        let mut page = page(answer)?;
         let mut comments = Vec::new();
         for _ in 0..MAX_COMMENT_PAGES {
             for item in page.items {
-                let request = || format!("GET {path}");
                 let comment = IssueComment::deserialize(item);
-                comments.push(comment.map_err(|error| unreadable(request(), &error))?);
+                comments.push(comment.map_err(|error| unreadable(request.clone(), &error))?);
             }
             match page.next {
                 Some(next) => page = self.next_page(&next, Role::Review)?,
-                None => break,
+                None => return Ok(comments),
             }
         }
-        Ok(comments)
+        let limit = MAX_COMMENT_PAGES;
+        Err(ApiError::Endless { request, limit })
     }
 
     /// Writes a comment into the conversation of a pull request.
@@ -170,11 +156,14 @@ impl Client {
     ) -> Result<IssueComment, ApiError> {
         let url = self.url(&format!("/repos/{repo}/issues/{pr}/comments"))?;
         let answer = self.write(Method::POST, url, &json!({ "body": body }), Role::Review)?;
-        let request = answer.request.clone();
+        let Answer { reply, request, .. } = &answer;
+        if !(200..300).contains(&reply.status) {
+            return Err(refused(&answer));
+        }
         // It is there, whatever the answer says about it.
-        expect(answer, 201).map_err(|error| match error {
-            ApiError::NotJson { reason, .. } => ApiError::OutcomeUnknown { request, reason },
-            other => other,
+        serde_json::from_slice(&reply.body).map_err(|error| ApiError::OutcomeUnknown {
+            request: request.clone(),
+            reason: output::clip(&format!("it answered {}, but {error}", reply.status)),
         })
     }
 
@@ -210,6 +199,21 @@ impl Client {
     fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ApiError> {
         expect(self.read(self.url(path)?, None, Role::Review)?, 200)
     }
+}
+
+fn page(answer: Answer) -> Result<Page, ApiError> {
+    let next = answer.reply.all("link").find_map(next_link);
+    let next = next.and_then(|target| answer.url.join(target).ok());
+    let etag = answer.reply.header("etag").map(str::to_owned);
+    let (date, moved_to) = (date(&answer), answer.moved_to.clone());
+    let items = expect(answer, 200)?;
+    Ok(Page {
+        items,
+        etag,
+        next,
+        moved_to,
+        date,
+    })
 }
 
 /// The body of an answer that must have `status`.

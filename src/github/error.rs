@@ -63,9 +63,17 @@ pub enum ApiError {
         /// The most that is read.
         limit: u64,
     },
+    /// The list does not end.
+    #[error("{request}: the list has more than {limit} pages")]
+    Endless {
+        /// Which.
+        request: String,
+        /// The most that are read.
+        limit: usize,
+    },
     /// The answer points to another host. The token is not sent there.
     #[error(
-        "{request}: redirected to another host ({host}), which does not get the token; correct \
+        "{request}: leads to another host ({host}), which does not get the token; correct \
          github.api_url"
     )]
     OtherHost {
@@ -101,6 +109,7 @@ impl ApiError {
 /// What an operator can do about a status.
 fn remedy(status: u16) -> &'static str {
     match status {
+        301 | 302 => ": the repository has another name now, correct it in the configuration",
         401 => ": the token is wrong or expired",
         403 => ": the token lacks a permission, or the conversation is locked",
         404 => ": the name is wrong, or the token may not see it",

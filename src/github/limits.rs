@@ -10,6 +10,9 @@ use crate::clock::Timestamp;
 /// Shorter waits after a secondary limit have been seen to prolong it.
 const SECONDARY_FLOOR: Duration = Duration::from_secs(60);
 
+/// How long a refusal is believed at most, whatever the server or a wrong clock says.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
 /// The longest wait after a secondary limit without `Retry-After`.
 const SECONDARY_CEILING: Duration = Duration::from_secs(3600);
 
@@ -62,6 +65,9 @@ pub(super) fn classify(
     random: u32,
     now: Timestamp,
 ) -> Refusal {
+    let message = message.to_lowercase();
+    let exhausted = reply.header("x-ratelimit-remaining") == Some("0")
+        || message.contains("api rate limit exceeded");
     if let Some(wait) = reply
         .header("retry-after")
         .and_then(|value| retry_after(value, now))
@@ -70,22 +76,23 @@ pub(super) fn classify(
             return Refusal::Wait(wait);
         }
         return Refusal::Until {
-            until: now.plus(wait),
-            secondary: true,
+            until: now.plus(wait.min(LONGEST)),
+            secondary: !exhausted,
         };
     }
-    if reply.header("x-ratelimit-remaining") == Some("0") {
+    if exhausted {
         let reset = reply
             .header("x-ratelimit-reset")
-            .and_then(|value| value.parse().ok());
-        let until = reset.map_or(now.plus(SECONDARY_FLOOR), Timestamp::from_unix);
+            .and_then(|value| value.parse().ok())
+            .map(Timestamp::from_unix)
+            .filter(|reset| *reset > now);
+        let until = reset.unwrap_or(now.plus(SECONDARY_FLOOR));
         return Refusal::Until {
-            until: until.max(now),
+            until: until.min(now.plus(LONGEST)),
             secondary: false,
         };
     }
-    let message = message.to_lowercase();
-    let secondary = message.contains("secondary rate limit") || message.contains("abuse detection");
+    let secondary = message.contains("secondary rate limit") || message.contains("abuse");
     if secondary || reply.status == 429 {
         let until = now.plus(secondary_wait(in_a_row, random));
         return Refusal::Until {

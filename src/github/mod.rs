@@ -9,6 +9,7 @@ mod endpoints;
 mod error;
 mod headers;
 mod limits;
+mod proxy;
 mod transport;
 mod wire;
 

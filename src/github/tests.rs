@@ -9,7 +9,7 @@ use std::time::Duration;
 use url::Url;
 
 use super::limits::{Refusal, classify};
-use super::transport::Reply;
+use super::transport::{Reply, TOTAL_TIMEOUT};
 use super::{ApiError, Client, Conditional, Role, Target};
 use crate::clock::{Clock, Stop, TestClock, Timestamp};
 use crate::config::{GithubConfig, TokenSource};
@@ -25,6 +25,10 @@ enum Step {
     Answer(String),
     /// Reads the request and closes without an answer.
     Hang,
+    /// Understands nothing, sends these bytes after the client's first ones and closes.
+    Foreign(&'static str),
+    /// Reads the request and then waits until the client gives up.
+    Silence,
 }
 
 fn answer(status: &str, headers: &str, body: &str) -> Step {
@@ -53,12 +57,27 @@ impl Script {
                 let Ok((stream, _)) = listener.accept() else {
                     return;
                 };
+                if let Step::Foreign(bytes) = step {
+                    let _ = (&stream).read(&mut [0; 16 << 10]);
+                    let _ = (&stream).write_all(bytes.as_bytes());
+                    continue;
+                }
                 log.lock().unwrap().push(read_request(&stream));
-                if let Step::Answer(bytes) = step {
-                    (&stream).write_all(bytes.as_bytes()).unwrap();
+                match step {
+                    // The client may have seen enough before the end.
+                    Step::Answer(bytes) => drop((&stream).write_all(bytes.as_bytes())),
+                    Step::Silence => drop((&stream).read(&mut [0])),
+                    Step::Hang | Step::Foreign(_) => {}
                 }
             }
         });
+        Self { url, seen }
+    }
+
+    /// The same, addressed as if it spoke TLS.
+    fn tls(steps: Vec<Step>) -> Self {
+        let Self { url, seen } = Self::new(steps);
+        let url = url.as_str().replacen("http", "https", 1).parse().unwrap();
         Self { url, seen }
     }
 
@@ -71,8 +90,9 @@ fn read_request(stream: &TcpStream) -> String {
     let mut reader = BufReader::new(stream);
     let (mut text, mut length) = (String::new(), 0);
     loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).unwrap();
+        let mut line = Vec::new();
+        reader.read_until(b'\n', &mut line).unwrap();
+        let line = String::from_utf8_lossy(&line);
         if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
             length = value.trim().parse().unwrap();
         }
@@ -180,17 +200,36 @@ fn a_conditional_request_is_answered_by_not_modified() {
 }
 
 #[test]
-fn the_next_page_is_followed_on_the_same_host_only() {
-    let server = Script::new(vec![answer(
-        "200 OK",
-        "Link: <http://other.example/x?page=2>; rel=\"next\"\r\n",
-        "[]",
-    )]);
-    let page = setup(&server.url)
+fn the_next_page_is_followed_on_the_same_host_and_no_other_gets_the_token() {
+    let other = Script::new(vec![answer("200 OK", "", "[]")]);
+    let link = |target: &str| format!("Link: <{target}>; rel=\"next\"\r\n");
+    let server = Script::new(vec![
+        answer("200 OK", &link("/x?page=2"), "[1]"),
+        answer("200 OK", &link(&format!("{}x?page=3", other.url)), "[2]"),
+    ]);
+    let client = setup(&server.url).client;
+    let Ok(Conditional::Fresh(first)) = client.list("/x", None, Role::Poll) else {
+        panic!("no page");
+    };
+    let second = client.next_page(&first.next.unwrap(), Role::Poll).unwrap();
+    assert!(server.seen()[1].starts_with("GET /x?page=2 "));
+    // That there is more is not kept quiet: what is on it would be lost.
+    let error = client
+        .next_page(&second.next.unwrap(), Role::Poll)
+        .unwrap_err();
+    assert!(matches!(error, ApiError::OtherHost { .. }), "{error}");
+    assert!(other.seen().is_empty());
+    assert_eq!(client.requests()[&Role::Poll], 2);
+}
+
+#[test]
+fn a_conversation_without_end_is_not_taken_for_read() {
+    let link = "Link: </x>; rel=\"next\"\r\n";
+    let server = Script::new((0..60).map(|_| answer("200 OK", link, "[]")).collect());
+    let found = setup(&server.url)
         .client
-        .list("/x", None, Role::Poll)
-        .unwrap();
-    assert!(matches!(page, Conditional::Fresh(page) if page.next.is_none()));
+        .comments_since(&repo(), pr(), Timestamp::EPOCH);
+    assert!(matches!(found, Err(ApiError::Endless { .. })), "{found:?}");
 }
 
 #[test]
@@ -254,6 +293,8 @@ fn a_write_is_never_repeated_when_it_may_have_been_heard() {
         answer("502 Bad", "", "<html>"),
         Step::Answer("HTTP/1.1 201 Created\r\nContent-Length: 100\r\n\r\n{\"id\":".into()),
         answer("201 Created", "", "<html>"),
+        answer("202 Accepted", "", "{}"),
+        answer("201 Created", "", &" ".repeat(33 << 20)),
     ] {
         let server = Script::new(vec![step, answer("201 Created", "", "{}")]);
         let result = post(&setup(&server.url));
@@ -279,17 +320,62 @@ fn a_write_that_reached_nobody_is_known_to_be_unsent() {
 }
 
 #[test]
+fn a_write_whose_handshake_failed_is_known_to_be_unsent() {
+    if !std::path::Path::new("/etc/ssl/certs").exists() {
+        println!("skipped: this system has no trusted certificates");
+        return;
+    }
+    for bytes in ["", "HTTP/1.1 400 Bad Request\r\n\r\n"] {
+        let server = Script::tls(vec![Step::Foreign(bytes)]);
+        let error = post(&setup(&server.url)).unwrap_err();
+        assert!(matches!(error, ApiError::Unreachable { .. }), "{error}");
+        let told = error.to_string().contains("github.ca_file");
+        assert_eq!(told, !bytes.is_empty(), "{error}");
+    }
+}
+
+#[test]
+fn a_refusal_counts_although_its_text_is_cut() {
+    let cut = "HTTP/1.1 422 No\r\nContent-Length: 100\r\n\r\n{\"mess";
+    let server = Script::new(vec![Step::Answer(cut.into())]);
+    let error = post(&setup(&server.url)).unwrap_err();
+    assert!(
+        matches!(error, ApiError::Status { status: 422, .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_stop_ends_a_read_that_github_leaves_unanswered() {
+    let server = Script::new(vec![Step::Silence]);
+    let setup = setup(&server.url);
+    let begin = std::time::Instant::now();
+    thread::scope(|scope| {
+        let read = scope.spawn(|| me(&setup));
+        while server.seen().is_empty() {
+            thread::sleep(Duration::from_millis(5));
+        }
+        setup.stop.set();
+        assert!(matches!(read.join().unwrap(), Err(ApiError::Stopped)));
+    });
+    assert!(begin.elapsed() < TOTAL_TIMEOUT, "the time-out ended it");
+}
+
+#[test]
 fn short_waits_that_github_asks_for_are_kept_twice_and_long_ones_are_returned() {
     let limited = |value: &str| answer("429 Slow", &format!("Retry-After: {value}\r\n"), "{}");
     let server = Script::new(vec![limited("5"), limited("60"), answer("200 OK", "", ME)]);
     let patient = setup(&server.url);
     assert_eq!(me(&patient).unwrap(), "mona");
     assert_eq!(waited(&patient), Duration::from_secs(65));
-    let server = Script::new(vec![limited("5"), limited("5"), limited("5")]);
+    // Twice for the request, whatever comes in between.
+    let failed = answer("502 Bad", "", "");
+    let server = Script::new(vec![limited("5"), failed, limited("5"), limited("5")]);
     assert!(matches!(
         me(&setup(&server.url)),
         Err(ApiError::RateLimited { .. })
     ));
+    assert_eq!(server.seen().len(), 4);
     let server = Script::new(vec![limited("3600")]);
     let impatient = setup(&server.url);
     let until = me(&impatient).unwrap_err().retry_at().unwrap();
@@ -334,6 +420,33 @@ fn refusals_are_told_apart() {
     );
     assert_eq!(class(429, &[], ""), until(60, true));
     assert_eq!(
+        class(403, &[], "API rate limit exceeded for user ID 7."),
+        until(60, false)
+    );
+    let past = (START - 5).to_string();
+    for reset in [past.as_str(), "soon", ""] {
+        let headers: &[(&'static str, &str)] =
+            &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", reset)];
+        assert_eq!(class(403, headers, "no"), until(60, false), "{reset:?}");
+    }
+    let never: &[(&'static str, &str)] = &[
+        ("x-ratelimit-remaining", "0"),
+        ("x-ratelimit-reset", "99999999999"),
+    ];
+    assert_eq!(class(403, never, "no"), until(24 * 3600, false));
+    assert_eq!(
+        class(429, &[("retry-after", "99999999999999999999")], ""),
+        until(24 * 3600, true)
+    );
+    assert_eq!(
+        class(
+            403,
+            &[("retry-after", "90"), ("x-ratelimit-remaining", "0")],
+            ""
+        ),
+        until(90, false)
+    );
+    assert_eq!(
         class(403, &[("retry-after", "soon")], "no"),
         Refusal::Permanent
     );
@@ -350,6 +463,28 @@ fn refusals_are_told_apart() {
         let wait = until.since(now).as_secs();
         assert!((60..=3600).contains(&wait), "{wait}");
     }
+}
+
+#[test]
+fn writes_that_meet_the_limit_again_wait_longer_although_reads_go_through() {
+    let limited = || answer("403 No", "", r#"{"message": "a secondary rate limit"}"#);
+    let longest = |limits: usize| {
+        let rounds = 40;
+        let steps = (0..rounds * limits).flat_map(|_| [limited(), answer("200 OK", "", ME)]);
+        let server = Script::new(steps.collect());
+        let mut longest = Duration::ZERO;
+        for _ in 0..rounds {
+            let setup = setup(&server.url);
+            for _ in 0..limits {
+                let until = post(&setup).unwrap_err().retry_at().unwrap();
+                longest = longest.max(until.since(setup.clock.now()));
+                me(&setup).unwrap();
+            }
+        }
+        longest
+    };
+    assert!(longest(1) <= Duration::from_secs(120));
+    assert!(longest(4) > Duration::from_secs(120));
 }
 
 #[test]
@@ -381,6 +516,21 @@ fn writes_are_a_second_apart() {
             .react_eyes(&repo(), Target::Pull(pr()))
             .unwrap();
     }
+    assert_eq!(waited(&setup), Duration::from_secs(2));
+}
+
+#[test]
+fn a_repeated_write_keeps_its_distance_too() {
+    let server = Script::new(vec![
+        answer("429 Slow", "Retry-After: 0\r\n", "{}"),
+        answer("307 Temporary", "Location: /elsewhere\r\n", ""),
+        answer("200 OK", "", "{}"),
+    ]);
+    let setup = setup(&server.url);
+    setup
+        .client
+        .react_eyes(&repo(), Target::Pull(pr()))
+        .unwrap();
     assert_eq!(waited(&setup), Duration::from_secs(2));
 }
 

@@ -1,22 +1,31 @@
 //! One exchange over HTTP, and what its failure means for a write.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io::Read;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread;
 use std::time::Duration;
 
 use ureq::http::{Method, Request, Response};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
-use ureq::{Agent, Body};
+use ureq::{Agent, Body, SendBody};
 use url::Url;
 
 use super::error::ApiError;
+use super::proxy;
+use crate::clock::{Stop, Waited};
 use crate::config::GithubConfig;
+use crate::output;
 use crate::secret::Secret;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-const TOTAL_TIMEOUT: Duration = Duration::from_secs(30);
+pub(super) const TOTAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The largest page of GitHub's is a few MiB.
 const BODY_LIMIT: u64 = 32 * 1024 * 1024;
+
+/// What is read of the body of a refusal or a redirect, for its message.
+const ERROR_BODY_LIMIT: u64 = 64 * 1024;
+
 const HEADER_LIMIT: usize = 64 * 1024;
 
 const ACCEPT: &str = "application/vnd.github+json";
@@ -46,6 +55,12 @@ impl Reply {
         self.headers.get(name)?.to_str().ok()
     }
 
+    /// All readable values of a header that may come more than once.
+    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        let values = self.headers.get_all(name).iter();
+        values.filter_map(|value| value.to_str().ok())
+    }
+
     #[cfg(test)]
     pub(super) fn of(status: u16, headers: &[(&'static str, &str)]) -> Self {
         let headers = headers.iter().map(|(name, value)| {
@@ -65,7 +80,7 @@ impl Reply {
 /// Why there is no whole response.
 #[derive(Debug)]
 pub(super) enum Broken {
-    /// Nothing can have reached the server.
+    /// No whole request can have reached the server.
     NotSent(String),
     /// The request may have reached the server.
     MaybeSent(String),
@@ -83,23 +98,40 @@ pub(super) struct Transport {
     /// Reads share connections; each write has its own, because a pooled one that the server has
     /// closed meanwhile would leave the write's outcome unknown.
     agents: Mutex<Option<Agents>>,
-    https: bool,
+    api: Url,
+    stop: Stop,
 }
 
 #[derive(Debug, Clone)]
 struct Agents {
     reads: Agent,
     writes: Agent,
+    /// Tells the thread that cuts reads that it is still needed.
+    in_use: Arc<()>,
+}
+
+/// The body of a write, which notes when it begins to be sent. The request's head announces its
+/// length, so a server that has not seen its first byte can't have acted on the request.
+struct Outgoing<'a> {
+    rest: &'a [u8],
+    begun: bool,
+}
+
+impl Read for Outgoing<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.begun = true;
+        self.rest.read(buffer)
+    }
 }
 
 impl Transport {
-    pub(super) fn new(config: &GithubConfig, token: Secret) -> Self {
-        let https = config.api_url.scheme() == "https";
+    pub(super) fn new(config: &GithubConfig, token: Secret, stop: Stop) -> Self {
         Self {
             token,
             ca_file: config.ca_file.clone(),
             agents: Mutex::new(None),
-            https,
+            api: config.api_url.clone(),
+            stop,
         }
     }
 
@@ -120,12 +152,22 @@ impl Transport {
         if let Some(etag) = call.etag {
             request = request.header("if-none-match", etag);
         }
+        let mut begun = call.body.is_none();
         let sent = match &call.body {
             None => request.body(()).map(|request| agent.run(request)),
-            Some(body) => request
-                .header("content-type", "application/json")
-                .body(body.as_bytes())
-                .map(|request| agent.run(request)),
+            Some(body) => {
+                let mut outgoing = Outgoing {
+                    rest: body.as_bytes(),
+                    begun,
+                };
+                let sent = request
+                    .header("content-type", "application/json")
+                    .header("content-length", body.len())
+                    .body(SendBody::from_reader(&mut outgoing))
+                    .map(|request| agent.run(request));
+                begun = outgoing.begun;
+                sent
+            }
         };
         // The builder fails on a token or ETag that can't stand in a header.
         let sent = sent.map_err(|_| {
@@ -133,7 +175,7 @@ impl Transport {
                 "the token has characters that no token has; check what it is read from".to_owned(),
             ))
         })?;
-        sent.map_err(|error| broken(&error)).and_then(read)
+        sent.map_err(|error| broken(&error, begun)).and_then(read)
     }
 
     /// Made at the first request: reading the system's certificates takes longer than everything else
@@ -143,11 +185,13 @@ impl Transport {
         if let Some(agents) = &*agents {
             return Ok(agents.clone());
         }
-        let tls = if self.https {
+        let tls = if self.api.scheme() == "https" {
             self.trusted()?
         } else {
             TlsConfig::default()
         };
+        let proxy =
+            proxy::choose(&self.api, &|name| std::env::var(name).ok()).map_err(ApiError::Setup)?;
         let config = || {
             Agent::config_builder()
                 .http_status_as_error(false)
@@ -157,11 +201,16 @@ impl Transport {
                 .timeout_global(Some(TOTAL_TIMEOUT))
                 .max_response_header_size(HEADER_LIMIT)
                 .user_agent(USER_AGENT)
+                .proxy(proxy.clone())
                 .tls_config(tls.clone())
         };
-        let reads = config().build().into();
-        let writes = config().max_idle_connections(0).build().into();
-        Ok(agents.insert(Agents { reads, writes }).clone())
+        let made = Agents {
+            reads: config().build().into(),
+            writes: config().max_idle_connections(0).build().into(),
+            in_use: Arc::new(()),
+        };
+        cut_reads(&made.reads, &self.stop, Arc::downgrade(&made.in_use));
+        Ok(agents.insert(made).clone())
     }
 
     /// The system's certificates and those of `github.ca_file`.
@@ -198,16 +247,39 @@ impl Transport {
     }
 }
 
+/// Ends reads in flight when the program stops, so that a server that hangs can't hold it up. A write
+/// is left to its time-out: cutting it would leave its outcome unknown.
+fn cut_reads(reads: &Agent, stop: &Stop, in_use: Weak<()>) {
+    const LOOK: Duration = Duration::from_secs(60);
+    let (reads, stop) = (reads.clone(), stop.clone());
+    let watch = move || {
+        while stop.wait(LOOK) == Waited::Elapsed {
+            if in_use.strong_count() == 0 {
+                return;
+            }
+        }
+        reads.shutdown();
+    };
+    let spawned = thread::Builder::new()
+        .name("github-stop".to_owned())
+        .spawn(watch);
+    if let Err(error) = spawned {
+        log::debug!("a stop will wait for requests in flight: {error}");
+    }
+}
+
+/// Reads the body. One that says why a request was refused may be cut or too long, the status is what
+/// counts.
 fn read(mut response: Response<Body>) -> Result<Reply, Broken> {
-    let body = response
-        .body_mut()
-        .with_config()
-        .limit(BODY_LIMIT)
-        .read_to_vec();
-    let body = body.map_err(|error| match error {
-        ureq::Error::BodyExceedsLimit(_) => Broken::TooLarge,
-        error => Broken::MaybeSent(error.to_string()),
-    })?;
+    let wanted = response.status().is_success();
+    let limit = if wanted { BODY_LIMIT } else { ERROR_BODY_LIMIT };
+    let body = response.body_mut().with_config().limit(limit).read_to_vec();
+    let body = match body {
+        Ok(body) => body,
+        Err(_) if !wanted => Vec::new(),
+        Err(ureq::Error::BodyExceedsLimit(_)) => return Err(Broken::TooLarge),
+        Err(error) => return Err(Broken::MaybeSent(output::clip(&error.to_string()))),
+    };
     let (parts, _) = response.into_parts();
     Ok(Reply {
         status: parts.status.as_u16(),
@@ -216,26 +288,19 @@ fn read(mut response: Response<Body>) -> Result<Reply, Broken> {
     })
 }
 
-/// Whether the server can have seen the request. What is not certain counts as seen.
-fn broken(error: &ureq::Error) -> Broken {
-    let text = error.to_string();
-    let not_sent = match error {
-        ureq::Error::HostNotFound
-        | ureq::Error::ConnectionFailed
-        | ureq::Error::InvalidProxyUrl
-        | ureq::Error::Tls(_)
-        | ureq::Error::Rustls(_)
-        | ureq::Error::BadUri(_) => true,
-        ureq::Error::Timeout(timeout) => {
-            matches!(timeout, ureq::Timeout::Resolve | ureq::Timeout::Connect)
-        }
-        ureq::Error::Io(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
-        _ => false,
-    };
-    if not_sent {
-        Broken::NotSent(text)
-    } else {
+/// Whether the server can have seen the whole request; `begun` says that the last part of it was
+/// begun to be sent.
+fn broken(error: &ureq::Error, begun: bool) -> Broken {
+    let mut text = output::clip(&error.to_string());
+    let not_tls =
+        matches!(error, ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::InvalidData);
+    if not_tls || matches!(error, ureq::Error::Rustls(_) | ureq::Error::Tls(_)) {
+        text.push_str(" (TLS: check github.api_url, and github.ca_file for a private authority)");
+    }
+    if begun {
         Broken::MaybeSent(text)
+    } else {
+        Broken::NotSent(text)
     }
 }
 
