@@ -321,8 +321,10 @@ fn a_write_that_reached_nobody_is_known_to_be_unsent() {
 
 #[test]
 fn a_write_whose_handshake_failed_is_known_to_be_unsent() {
-    if !std::path::Path::new("/etc/ssl/certs").exists() {
-        println!("skipped: this system has no trusted certificates");
+    let https = "https://127.0.0.1".parse().unwrap();
+    let proxy = super::proxy::choose(&https, &|name| std::env::var(name).ok());
+    if !matches!(proxy, Ok(None)) || rustls_native_certs::load_native_certs().certs.is_empty() {
+        println!("skipped: a proxy is set, or this system trusts no certificate");
         return;
     }
     for bytes in ["", "HTTP/1.1 400 Bad Request\r\n\r\n"] {
