@@ -271,3 +271,32 @@ fn a_command_of_a_later_version_costs_nothing() {
     assert_eq!(world.reviews(number).len(), 0);
     assert_eq!(world.count("SELECT sum(used_tokens) FROM ledger"), 0);
 }
+
+#[test]
+fn an_account_that_is_gone_stops_nobody_else() {
+    let world = watched();
+    let ghost = world.open_plain(STRANGER.1, "ghost");
+    world
+        .double
+        .comment(REPO, ghost, STRANGER.1, "@prwarden review");
+    world.double.delete_user(STRANGER.1);
+    let number = world.open_plain(MONA.1, "two");
+    let log = world.once();
+    assert!(log.contains("author_not_allowlisted"), "{log}");
+    assert_eq!(world.reviews(ghost).len(), 0);
+    assert_eq!(world.reviews(number).len(), 1);
+}
+
+#[test]
+fn a_name_that_another_repository_took_over_is_not_polled_any_more() {
+    let world = watched();
+    world.open_plain(MONA.1, "two");
+    world.once();
+    world.double.replace_repo(REPO);
+    world.open_plain(MONA.1, "three");
+    let output = world.once_output();
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(69), "{log}");
+    assert!(log.contains("is now another repository"), "{log}");
+    assert_eq!(world.reviews(2).len(), 0);
+}

@@ -460,6 +460,17 @@ fn what_a_copy_that_was_cut_short_left_is_not_taken_for_a_copy() {
 }
 
 #[test]
+fn a_copy_whose_writing_was_killed_is_kept_apart_and_not_compared_with() {
+    let copy = first_version("SELECT 1");
+    fs::write(copy.backup(1), "half").unwrap();
+    fs::write(copy.path.with_file_name("state.db.v01.bak-journal"), "x").unwrap();
+    drop(copy.open());
+    assert_eq!(fs::read(copy.backup(1)).unwrap(), b"half");
+    let second = look(&copy.path.with_file_name("state.db.v01.2.bak"));
+    assert_eq!(texts(&second, "SELECT path FROM etags"), ["/x"]);
+}
+
+#[test]
 fn an_upgrade_that_is_killed_at_any_moment_is_finished_by_the_next_start() {
     let mut original = first_version("SELECT 1");
     let mut whole = None;
@@ -470,10 +481,15 @@ fn an_upgrade_that_is_killed_at_any_moment_is_finished_by_the_next_start() {
     let version = number(&look(&original.path), "PRAGMA user_version") as u32;
     let bytes = fs::read(&original.path).unwrap();
     let mut reached = BTreeSet::new();
-    for delay in 0..40 {
+    let log = |copy: &Copy| copy.path.with_file_name("state.db-wal");
+    for delay in 0..60 {
         let copy = Copy::holding(&bytes);
         let mut child = migrate(&copy.path).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(delay));
+        // The upgrade begins with the write-ahead log.
+        while !log(&copy).exists() && child.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(delay * Duration::from_millis(1));
         child.kill().unwrap();
         child.wait().unwrap();
         // A connection that may write, because the log of what was killed has to be read.

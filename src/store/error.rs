@@ -97,6 +97,15 @@ pub enum StoreError {
         /// The file system's name.
         kind: &'static str,
     },
+    /// A journal or log that another file left would be replayed into a new one of its name.
+    #[error(
+        "{} is left from another file and would destroy a copy put beside it; move it away or choose \
+         another name", .path.display()
+    )]
+    Leftover {
+        /// The journal or log.
+        path: PathBuf,
+    },
     /// The operating system refused.
     #[error("{what} {}: {source}", .path.display())]
     Io {

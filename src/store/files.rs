@@ -206,9 +206,30 @@ pub(super) fn remove(path: &Path) -> Result<(), StoreError> {
     fs::remove_file(path).map_err(|source| io("cannot remove", path, source))
 }
 
-/// Whether a complete copy is at `path`. What a [`Draft`] that was cut short leaves there is empty.
-pub(super) fn is_kept(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|found| found.len() > 0)
+/// Whether something is at `path` that must stay, or files that SQLite would take for a part of what
+/// is put there. An empty file is what a [`Draft`] that was cut short leaves.
+pub(super) fn is_taken(path: &Path) -> bool {
+    let holds = fs::metadata(path).is_ok_and(|found| found.len() > 0);
+    holds || companion(path).is_some()
+}
+
+/// What SQLite keeps beside a database. A journal or log that an older file of the same name left is
+/// replayed into the newer one when it is opened, and destroys it
+/// (<https://www.sqlite.org/howtocorrupt.html>, 1.4).
+const COMPANIONS: [&str; 3] = ["-journal", "-wal", "-shm"];
+
+fn companion(path: &Path) -> Option<PathBuf> {
+    let names = COMPANIONS.into_iter().map(|end| with_suffix(path, end));
+    names.into_iter().find(|name| name.exists())
+}
+
+fn remove_if_there(path: &Path) -> Result<(), StoreError> {
+    match fs::remove_file(path) {
+        Err(source) if source.kind() != ErrorKind::NotFound => {
+            Err(io("cannot remove", path, source))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether two files hold the same bytes.
@@ -247,8 +268,11 @@ pub(super) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// Fails when there is a file at `to`.
+    /// Fails when there is a file at `to`, or one beside it that would be taken for its part.
     pub(super) fn new(to: &'a Path) -> Result<Self, StoreError> {
+        if let Some(path) = companion(to) {
+            return Err(StoreError::Leftover { path });
+        }
         create_private(to)?;
         let partial = with_suffix(to, ".partial");
         let draft = Self {
@@ -256,14 +280,17 @@ impl<'a> Draft<'a> {
             partial,
             kept: false,
         };
-        // One that was left by a process that died while it wrote.
-        match fs::remove_file(&draft.partial) {
-            Err(source) if source.kind() != ErrorKind::NotFound => {
-                return Err(io("cannot replace", &draft.partial, source));
-            }
-            _ => create_private(&draft.partial)?,
-        }
+        // What a process that died while it wrote has left.
+        draft.clear()?;
+        create_private(&draft.partial)?;
         Ok(draft)
+    }
+
+    fn clear(&self) -> Result<(), StoreError> {
+        for end in COMPANIONS {
+            remove_if_there(&with_suffix(&self.partial, end))?;
+        }
+        remove_if_there(&self.partial)
     }
 
     /// Where it is to be written.
@@ -288,12 +315,8 @@ impl Drop for Draft<'_> {
             return;
         }
         // What can't be removed is found by the next attempt.
-        for path in [&self.partial, self.to] {
-            if let Err(error) = fs::remove_file(path)
-                && error.kind() != ErrorKind::NotFound
-            {
-                log::debug!("cannot remove {}: {error}", path.display());
-            }
+        if let Err(error) = self.clear().and_then(|()| remove_if_there(self.to)) {
+            log::debug!("{error}");
         }
     }
 }
@@ -367,7 +390,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let to = dir.path().join("copy");
         fs::write(with_suffix(&to, ".partial"), "half").unwrap();
+        fs::write(with_suffix(&to, ".partial-journal"), "half").unwrap();
         let draft = Draft::new(&to).unwrap();
         assert_eq!(fs::read(draft.path()).unwrap(), b"");
+        drop(draft);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 }

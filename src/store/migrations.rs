@@ -93,7 +93,7 @@ fn keep_copy(store: &Store, version: u32) -> Result<PathBuf, StoreError> {
     let path = store.path();
     let place = |number| files::backup_path(path, version, number);
     let mut number = 1;
-    while files::is_kept(&place(number)) {
+    while files::is_taken(&place(number)) {
         number += 1;
     }
     let copy = place(number);
@@ -104,7 +104,7 @@ fn keep_copy(store: &Store, version: u32) -> Result<PathBuf, StoreError> {
     store.backup(&copy)?;
     if number > 1 {
         let earlier = place(number - 1);
-        if files::same_content(&copy, &earlier)? {
+        if earlier.exists() && files::same_content(&copy, &earlier)? {
             files::remove(&copy)?;
             return Ok(earlier);
         }

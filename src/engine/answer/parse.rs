@@ -249,7 +249,7 @@ mod tests {
         let expected = Expected {
             head: &head,
             nonce: "n0nce",
-            root: Path::new("/work/tree"),
+            root: Path::new("/runs/tree"),
             known: &|path| path.starts_with("src/"),
         };
         Answer::parse(text, &expected)
@@ -356,14 +356,14 @@ mod tests {
 
     #[test]
     fn full_paths_into_the_checkout_are_paths_of_the_head() {
-        for path in ["/work/tree/src/a.rs", "./src/a.rs", "src/a.rs"] {
+        for path in ["/runs/tree/src/a.rs", "./src/a.rs", "src/a.rs"] {
             let mut named = finding();
             named["path"] = json!(path);
             let parsed = read(&answer(&[named])).unwrap();
             assert_eq!(parsed.answer.findings[0].path, "src/a.rs", "{path}");
         }
         let mut beside = finding();
-        beside["path"] = json!("/work/treesrc/a.rs");
+        beside["path"] = json!("/runs/treesrc/a.rs");
         assert_eq!(read(&answer(&[beside])).unwrap().dropped, 1);
     }
 

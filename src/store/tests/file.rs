@@ -90,7 +90,7 @@ fn every_connection_is_durable_and_waits_for_others() {
 fn a_backup_ends_and_is_whole_while_another_connection_commits() {
     let mut shelf = Shelf::new();
     shelf.write(|txn| {
-        for number in 0..2_000 {
+        for number in 0..16_000 {
             etags::set(txn, &format!("/{number}"), &"x".repeat(1_000))?;
         }
         etags::set(txn, "/left", "0")?;
@@ -98,34 +98,43 @@ fn a_backup_ends_and_is_whole_while_another_connection_commits() {
     });
     let path = shelf.store.path().to_owned();
     let to = path.with_file_name("copy.db");
+    const MANY: u64 = 50_000;
     let (writing, stop) = (Barrier::new(2), AtomicBool::new(false));
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
+    let commits = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
             let mut store = Store::open_existing(&path).unwrap();
-            let mut round = 0_u64;
-            while !stop.load(Ordering::Relaxed) {
-                round += 1;
+            // As fast as can be: every commit is a chance to disturb the copy.
+            let fast = store.connection.pragma_update(None, "synchronous", "OFF");
+            fast.unwrap();
+            for round in 1..=MANY {
+                let text = round.to_string();
                 store
                     .write(|txn| {
-                        etags::set(txn, "/left", &round.to_string())?;
-                        etags::set(txn, "/right", &round.to_string())
+                        etags::set(txn, "/left", &text)?;
+                        etags::set(txn, "/right", &text)
                     })
                     .unwrap();
                 if round == 1 {
                     writing.wait();
                 }
+                if stop.load(Ordering::Relaxed) {
+                    return round;
+                }
             }
+            MANY
         });
         writing.wait();
         let copied = shelf.store.backup(&to);
         stop.store(true, Ordering::Relaxed);
         copied.unwrap();
+        writer.join().unwrap()
     });
+    assert!(commits < MANY, "it ended only when the writer did");
     let mut copy = Store::open_existing(&to).unwrap();
     assert_eq!(copy.check().unwrap(), []);
     let mut get = |path| copy.read(|txn| etags::get(txn, path)).unwrap();
     assert_eq!(get("/left"), get("/right"), "it is one moment's view");
-    assert_eq!(get("/1999").map(|etag| etag.len()), Some(1_000));
+    assert_eq!(get("/15999").map(|etag| etag.len()), Some(1_000));
 }
 
 #[test]
@@ -171,4 +180,20 @@ fn an_error_takes_back_everything_of_its_transaction() {
     assert!(result.is_err());
     assert_eq!(shelf.count("SELECT count(*) FROM queue"), 0);
     assert_eq!(shelf.count("SELECT count(*) FROM watermarks"), 0);
+}
+
+#[test]
+fn a_backup_is_not_put_beside_a_journal_that_would_empty_it() {
+    let shelf = Shelf::new();
+    let to = shelf.store.path().with_file_name("copy.db");
+    for end in ["-journal", "-wal", "-shm"] {
+        let leftover = shelf.store.path().with_file_name(format!("copy.db{end}"));
+        std::fs::write(&leftover, "old").unwrap();
+        let error = shelf.store.backup(&to).unwrap_err();
+        assert!(matches!(error, StoreError::Leftover { .. }), "{error:?}");
+        assert!(error.to_string().contains(leftover.to_str().unwrap()));
+        assert!(!to.exists());
+        std::fs::remove_file(&leftover).unwrap();
+    }
+    shelf.store.backup(&to).unwrap();
 }
