@@ -381,6 +381,11 @@ fn the_demo_shows_the_whole_chain_and_leaves_nothing() {
     ] {
         assert!(text.contains(part), "{part:?} is not in:\n{text}");
     }
+    let quiet = text
+        .lines()
+        .find(|line| line.starts_with("Cycle 4:"))
+        .unwrap();
+    assert!(quiet.ends_with("GitHub answered 304, 304, 304."), "{quiet}");
     assert_eq!(
         fs::read_dir(home.path()).unwrap().count(),
         0,

@@ -78,8 +78,19 @@ pub(super) fn demo(globals: &Globals, args: &Demo) -> Ended {
             indent(&comment.body)
         ))?;
     }
-    run_cycle(&config, &token)?;
-    print("\nCycle 3: three 304s; nothing is paid or posted twice.\n")?;
+    for (number, remark) in [(3, "our own comment is new"), (4, "nothing is")] {
+        double.clear_requests();
+        run_cycle(&config, &token)?;
+        let statuses: Vec<String> = double
+            .requests()
+            .iter()
+            .map(|request| request.status.to_string())
+            .collect();
+        print(&format!(
+            "\nCycle {number}: {remark}; GitHub answered {}.\n",
+            statuses.join(", ")
+        ))?;
+    }
     if let Some(kept) = &args.keep {
         print(&format!(
             "\nThe store, the sample repository and the mirror are kept in {}.\n",
