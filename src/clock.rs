@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use nix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 /// A moment in UTC with microseconds.
@@ -119,8 +120,12 @@ impl From<Timestamp> for String {
 
 /// Where time comes from, and how one waits.
 pub trait Clock: Send + Sync + fmt::Debug {
-    /// The moment now.
+    /// The moment now, as far as the machine knows.
     fn now(&self) -> Timestamp;
+
+    /// How much time has passed since a moment that stays the same while the process lives. Setting
+    /// the clock does not change it, and sleep of the machine counts.
+    fn elapsed(&self) -> Duration;
 
     /// Waits for `span` or until `stop` is set, whichever comes first.
     fn wait(&self, span: Duration, stop: &Stop) -> Waited;
@@ -144,6 +149,12 @@ impl Clock for SystemClock {
         Timestamp::from(jiff::Timestamp::now())
     }
 
+    fn elapsed(&self) -> Duration {
+        // clock_gettime(2) fails for clocks that a kernel lacks; this one is there since Linux 2.6.39.
+        let time = clock_gettime(ClockId::CLOCK_BOOTTIME).map(Duration::from);
+        time.unwrap_or_default()
+    }
+
     fn wait(&self, span: Duration, stop: &Stop) -> Waited {
         stop.wait(span)
     }
@@ -151,29 +162,33 @@ impl Clock for SystemClock {
 
 /// A clock that stands still until it is moved. A wait moves it and returns at once.
 #[derive(Debug, Clone)]
-pub struct TestClock(Arc<Mutex<Timestamp>>);
+pub struct TestClock(Arc<Mutex<(Timestamp, Duration)>>);
 
 impl TestClock {
     /// A clock that stands at `start`.
     pub fn at(start: Timestamp) -> Self {
-        Self(Arc::new(Mutex::new(start)))
+        Self(Arc::new(Mutex::new((start, Duration::ZERO))))
     }
 
-    /// Moves to `time`, also backwards.
+    /// Sets it to `time`, also backwards. No time passes.
     pub fn set(&self, time: Timestamp) {
-        *lock(&self.0) = time;
+        lock(&self.0).0 = time;
     }
 
     /// Moves forward.
     pub fn advance(&self, span: Duration) {
-        let mut now = lock(&self.0);
-        *now = now.plus(span);
+        let mut time = lock(&self.0);
+        *time = (time.0.plus(span), time.1.saturating_add(span));
     }
 }
 
 impl Clock for TestClock {
     fn now(&self) -> Timestamp {
-        *lock(&self.0)
+        lock(&self.0).0
+    }
+
+    fn elapsed(&self) -> Duration {
+        lock(&self.0).1
     }
 
     fn wait(&self, span: Duration, stop: &Stop) -> Waited {
@@ -182,6 +197,57 @@ impl Clock for TestClock {
         }
         self.advance(span);
         Waited::Elapsed
+    }
+}
+
+/// Notices when somebody sets the clock.
+#[derive(Debug)]
+pub struct ClockWatch {
+    now: Timestamp,
+    elapsed: Duration,
+}
+
+/// How the clock was set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClockSet {
+    /// To an earlier time, by so much.
+    Back(Duration),
+    /// To a later time, by so much.
+    Ahead(Duration),
+}
+
+impl ClockWatch {
+    /// Deviations below this are corrections in the clock's normal course.
+    const TOLERANCE: Duration = Duration::from_secs(60);
+
+    /// Begins to watch `clock`.
+    pub fn new(clock: &dyn Clock) -> Self {
+        let (now, elapsed) = (clock.now(), clock.elapsed());
+        Self { now, elapsed }
+    }
+
+    /// Whether the clock was set by more than a minute since the last look.
+    pub fn look(&mut self, clock: &dyn Clock) -> Option<ClockSet> {
+        let expected = self
+            .now
+            .plus(clock.elapsed().saturating_sub(self.elapsed));
+        *self = Self::new(clock);
+        let (back, ahead) = (expected.since(self.now), self.now.since(expected));
+        if back > Self::TOLERANCE {
+            Some(ClockSet::Back(back))
+        } else {
+            (ahead > Self::TOLERANCE).then_some(ClockSet::Ahead(ahead))
+        }
+    }
+}
+
+impl fmt::Display for ClockSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (direction, span) = match self {
+            Self::Back(span) => ("back", span),
+            Self::Ahead(span) => ("ahead", span),
+        };
+        write!(f, "set {direction} by {} s", span.as_secs())
     }
 }
 
@@ -258,6 +324,31 @@ mod tests {
         let late = Timestamp::from_unix(130);
         assert_eq!(late.since(early), Duration::from_secs(30));
         assert_eq!(early.since(late), Duration::ZERO);
+    }
+
+    #[test]
+    fn the_watch_tells_a_set_clock_from_passing_time() {
+        let clock = TestClock::at(Timestamp::from_unix(1_800_000_000));
+        let mut watch = ClockWatch::new(&clock);
+        clock.advance(Duration::from_secs(90_000));
+        assert_eq!(watch.look(&clock), None);
+        let hour = Duration::from_secs(3600);
+        clock.set(clock.now().minus(hour));
+        assert_eq!(watch.look(&clock), Some(ClockSet::Back(hour)));
+        assert_eq!(watch.look(&clock), None, "said once");
+        clock.advance(hour);
+        clock.set(clock.now().plus(24 * hour));
+        let told = watch.look(&clock).unwrap();
+        assert_eq!(told.to_string(), "set ahead by 86400 s");
+        clock.set(clock.now().minus(Duration::from_secs(60)));
+        assert_eq!(watch.look(&clock), None);
+    }
+
+    #[test]
+    fn the_systems_clock_tells_passing_time() {
+        let before = SystemClock.elapsed();
+        std::thread::sleep(Duration::from_millis(5));
+        assert!(SystemClock.elapsed() - before >= Duration::from_millis(5));
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! What the threads of one process share: configuration, clients, engines, checkouts, clock, stops.
 
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::clock::{Clock, Stop};
 use crate::config::{BudgetConfig, Config, RepoConfig};
@@ -9,6 +12,7 @@ use crate::engine::Engine;
 use crate::github::Client;
 use crate::ids::RepoName;
 use crate::secret::Secret;
+use crate::worker::Told;
 use crate::workspace::Workspace;
 
 /// Shared by the poll thread and the workers; made once at start-up.
@@ -18,6 +22,10 @@ pub struct Context {
     pub config: Config,
     /// The budget in force, which a reload replaces.
     budget: RwLock<Arc<BudgetConfig>>,
+    /// Which refusals the operator was told.
+    told: Mutex<Told>,
+    /// Wakes a waiting worker: a row may be claimable now.
+    wake: (Sender<()>, Receiver<()>),
     /// Where time comes from.
     pub clock: Arc<dyn Clock>,
     /// Set when nothing more is to be polled or claimed.
@@ -58,6 +66,8 @@ impl Context {
         Self {
             budget: RwLock::new(Arc::new(config.budget.clone())),
             store_path: config.store_path.clone(),
+            told: Mutex::default(),
+            wake: bounded(config.worker.count as usize),
             config,
             clock,
             drain,
@@ -75,6 +85,25 @@ impl Context {
     /// Puts another budget in force, from the next claim on.
     pub fn replace_budget(&self, budget: BudgetConfig) {
         *self.budget.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(budget);
+    }
+
+    /// Which refusals the operator was told.
+    pub fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes up to `count` waiting workers; those that are busy will look anyway.
+    pub fn wake(&self, count: usize) {
+        for _ in 0..count {
+            if self.wake.0.try_send(()).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Waits for a wake-up, at most for `span`; tells whether there was one.
+    pub fn woken(&self, span: Duration) -> bool {
+        self.wake.1.recv_timeout(span).is_ok()
     }
 
     /// The served repository of this name.

@@ -336,6 +336,9 @@ impl Tokens {
     /// No tokens.
     pub const ZERO: Self = Self(0);
 
+    /// The largest limit or usage: thousands of them add up within 64 bits.
+    pub const MOST: Self = Self(1_000_000_000_000_000);
+
     /// The sum, held at the largest value instead of wrapping.
     pub fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
@@ -364,6 +367,34 @@ impl fmt::Display for Tokens {
             text.push(digit);
         }
         f.pad(&text)
+    }
+}
+
+/// An amount of money in millionths of a US dollar.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct MicroUsd(pub u64);
+
+impl MicroUsd {
+    /// No money.
+    pub const ZERO: Self = Self(0);
+
+    /// The largest limit or cost, a billion dollars.
+    pub const MOST: Self = Self(1_000_000_000_000_000);
+
+    /// Micro-dollars in a dollar.
+    pub const DOLLAR: u64 = 1_000_000;
+}
+
+impl fmt::Display for MicroUsd {
+    /// Dollars with two to six digits after the point: `$12.50`, `$0.000001`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fraction = format!("{:06}", self.0 % Self::DOLLAR);
+        let (cents, rest) = fraction.split_at(2);
+        let rest = rest.trim_end_matches('0');
+        f.pad(&format!("${}.{cents}{rest}", self.0 / Self::DOLLAR))
     }
 }
 
@@ -444,6 +475,18 @@ mod tests {
         assert_eq!(Tokens(u64::MAX).plus(Tokens(1)), Tokens(u64::MAX));
         assert_eq!(Tokens(1).minus(Tokens(2)), Tokens::ZERO);
         assert_eq!(Tokens(u64::MAX).percent(100), Tokens(u64::MAX));
+    }
+
+    #[test]
+    fn money_is_shown_in_dollars_to_the_last_digit_that_counts() {
+        for (amount, shown) in [
+            (0, "$0.00"),
+            (1, "$0.000001"),
+            (500_000, "$0.50"),
+            (12_345_000, "$12.345"),
+        ] {
+            assert_eq!(MicroUsd(amount).to_string(), shown);
+        }
     }
 
     #[test]

@@ -8,17 +8,20 @@
 mod facts;
 mod heartbeat;
 mod review;
+mod told;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::budget::{self, ClaimOutcome, ClaimRequest, Refusal, Work};
+use crate::budget::{self, ClaimOutcome, ClaimRequest, Work};
 use crate::clock::Timestamp;
 use crate::context::{Context, Served};
-use crate::ids::{DedupeKey, OwnerName, PrNumber, RepoName};
+use crate::ids::{DedupeKey, OwnerName, PrNumber, RepoName, Tokens};
 use crate::publish::{self, Published, Publisher};
 use crate::store::queue::Trigger;
 use crate::store::{Store, StoreError};
+
+pub use told::Told;
 
 /// One worker: a name for its leases and a connection of its own.
 #[derive(Debug)]
@@ -26,7 +29,6 @@ pub struct Worker {
     context: Arc<Context>,
     name: OwnerName,
     store: Store,
-    last_refusals: Vec<Refusal>,
 }
 
 /// What one step came to.
@@ -104,7 +106,6 @@ impl Worker {
             context,
             name,
             store,
-            last_refusals: Vec::new(),
         }
     }
 
@@ -137,11 +138,17 @@ impl Worker {
         let claim = match outcome {
             ClaimOutcome::Claimed(claim) => claim,
             ClaimOutcome::Idle { refused } => {
-                self.tell_refusals(refused);
+                for refusal in context.told().news(&refused) {
+                    log::log!(refusal.level(), "{refusal}");
+                }
                 return Ok(Step::Idle);
             }
         };
-        self.last_refusals.clear();
+        if let Work::Run(reservation) = &claim.work
+            && reservation.tokens() > Tokens::ZERO
+        {
+            context.told().admitted();
+        }
         timer.lap(Phase::Claim);
         let row = claim.trigger;
         let served = context.served(&row.repo).ok_or_else(|| not_served(&row))?;
@@ -169,20 +176,6 @@ impl Worker {
             end,
             phases: timer.laps,
         })))
-    }
-
-    /// Says once per change what is refused, and when it may pass.
-    fn tell_refusals(&mut self, refused: Vec<Refusal>) {
-        for refusal in &refused {
-            if !self
-                .last_refusals
-                .iter()
-                .any(|known| known.same_state(refusal))
-            {
-                log::log!(refusal.level(), "{refusal}");
-            }
-        }
-        self.last_refusals = refused;
     }
 
     /// Whether nothing more is to be claimed.

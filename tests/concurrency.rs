@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use prwarden::budget::{self, ClaimOutcome, ClaimRequest, Work};
 use prwarden::clock::{Clock, SystemClock, Timestamp};
-use prwarden::config::{BudgetConfig, Pacing, PlanBudget, WhenExhausted};
+use prwarden::config::{BudgetConfig, Pacing, PlanBudget, Pool, RoleShares, WhenExhausted};
 use prwarden::ids::{CommentRef, CommentSource, DedupeKey, OwnerName, RepoName, Tokens, nonce};
 use prwarden::process;
 use prwarden::store::ledger::{Confidence, Settlement, StopReason};
@@ -36,12 +36,15 @@ fn repo() -> RepoName {
 fn budget() -> BudgetConfig {
     BudgetConfig {
         enabled: true,
+        pool: Pool::Alone,
+        shares: RoleShares::default(),
         plan: Some(PlanBudget {
             session_tokens: Tokens(SESSION),
             weekly_tokens: Tokens(SESSION * 1_000),
             max_run_tokens: Tokens(RUN),
             reviewer_share_pct: 100,
             per_contributor_pct: None,
+            money: None,
         }),
         pacing: Pacing {
             review_interval: Duration::ZERO,
@@ -220,6 +223,7 @@ fn work(path: &Path, name: &OwnerName) {
         thread::sleep(Duration::from_millis(5));
         let settlement = Settlement {
             used: Tokens(RUN / 10),
+            money: None,
             confidence: Confidence::Exact,
             engine: None,
             model: None,

@@ -1,5 +1,6 @@
 -- Oldest first: the order in which they leave a window. Reads ledger_window.
-SELECT reserved_at, coalesce(used_tokens, reserved_tokens)
+SELECT reserved_at, actor_id, role, coalesce(used_tokens, reserved_tokens),
+       coalesce(used_microusd, reserved_microusd)
 FROM ledger
-WHERE reserved_at > :since AND coalesce(used_tokens, reserved_tokens) > 0
+WHERE reserved_at > :since
 ORDER BY reserved_at

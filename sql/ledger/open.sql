@@ -1,4 +1,5 @@
 INSERT INTO ledger
-    (dedupe_key, owner, actor_id, mode, reserved_tokens, reserved_at, repo, pr_number)
+    (dedupe_key, owner, actor_id, role, mode, reserved_tokens, reserved_microusd, reserved_at, repo,
+     pr_number)
 VALUES
-    (:key, :owner, :actor, :mode, :tokens, :now, :repo, :pr)
+    (:key, :owner, :actor, :role, :mode, :tokens, :money, :now, :repo, :pr)

@@ -3,14 +3,17 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::refusal::{Reason, Refusal};
+use super::model::{self, Ask, Limits, Verdict};
+use super::refusal::{Reason, Refusal, Scope};
 use super::reservation::Reservation;
-use super::windows::{Measured, Window, WindowKind};
-use super::{Breaker, Mode, TooLarge, estimate};
+use super::windows::{Measured, WEEK, Window, WindowKind};
+use super::{Breaker, Mode, TooLarge, estimate, pool};
 use crate::clock::Timestamp;
-use crate::config::{BudgetConfig, PlanBudget, WhenExhausted};
-use crate::ids::{OwnerName, RepoName, Tokens, UserId};
-use crate::store::ledger::{self, Confidence, NewReservation, Settlement, StopReason};
+use crate::config::{BudgetConfig, Pool, WhenExhausted};
+use crate::ids::{MicroUsd, OwnerName, RepoName, Tokens};
+use crate::store::ledger::{
+    self, Charge, Confidence, Cost, NewReservation, Settlement, StopReason, Whose,
+};
 use crate::store::queue::{self, Claimable, Kind, Trigger};
 use crate::store::{Store, StoreError, Txn, budget_state, runs};
 
@@ -19,7 +22,7 @@ use crate::store::{Store, StoreError, Txn, budget_state, runs};
 pub struct ClaimRequest<'a> {
     /// The worker's name.
     pub owner: &'a OwnerName,
-    /// The repositories that this process serves.
+    /// The repositories that this process serves; the first one names it in a shared pool.
     pub repos: &'a [RepoName],
     /// Whether reviews of a repository spend tokens.
     pub spends: &'a dyn Fn(&RepoName) -> bool,
@@ -60,7 +63,7 @@ pub enum ClaimOutcome {
     Claimed(Box<Claim>),
     /// Nothing can be claimed; these rows wait for the budget.
     Idle {
-        /// Why, in claim order. One without a key holds for all that wait.
+        /// Why, in claim order, each state once.
         refused: Vec<Refusal>,
     },
 }
@@ -77,6 +80,7 @@ pub fn claim(store: &mut Store, request: ClaimRequest<'_>) -> Result<ClaimOutcom
             max_attempts: request.max_attempts,
             now: request.now,
         };
+        queue::bound_future(txn, claimable, request.lease)?;
         queue::abandon_exhausted(txn, claimable)?;
         let mut admission = Admission::new(txn, request);
         let found = queue::walk(txn, claimable, |row| admission.consider(row))?;
@@ -103,15 +107,23 @@ pub fn settle(
     let Some(id) = reservation.ledger_id else {
         return Ok(true);
     };
-    let used = match (settlement.reason, settlement.confidence) {
+    let reserved = reservation.cost;
+    // An engine that tells tokens and no cost leaves its cost at what was reserved.
+    let (used, money) = match (settlement.reason, settlement.confidence) {
         (StopReason::Refused | StopReason::EngineUnavailable | StopReason::Closed, _) => {
-            Tokens::ZERO
+            (Tokens::ZERO, MicroUsd::ZERO)
         }
-        (StopReason::Lost, _) | (_, Confidence::Unavailable) => reservation.tokens,
-        _ => settlement.used,
+        (StopReason::Lost, _) | (_, Confidence::Unavailable) => {
+            (reserved.tokens, settlement.money.unwrap_or(reserved.money))
+        }
+        _ if settlement.used == Tokens::ZERO => {
+            (Tokens::ZERO, settlement.money.unwrap_or(MicroUsd::ZERO))
+        }
+        _ => (settlement.used, settlement.money.unwrap_or(reserved.money)),
     };
     let settlement = Settlement {
         used,
+        money: Some(money),
         ..settlement.clone()
     };
     ledger::settle(txn, id, &reservation.owner, &settlement)
@@ -127,7 +139,7 @@ pub fn preflight(
     lines: u32,
 ) -> Result<Result<(), TooLarge>, StoreError> {
     let sample = ledger::rate_sample(txn)?;
-    Ok(estimate::check(lines, reservation.tokens, sample))
+    Ok(estimate::check(lines, reservation.cost.tokens, sample))
 }
 
 /// The account's own limit was met: nothing is admitted for 5 h, and every limit shrinks by a tenth.
@@ -146,7 +158,11 @@ pub fn trip(txn: &Txn<'_>, now: Timestamp) -> Result<Breaker, StoreError> {
     Ok(tripped)
 }
 
-fn breaker(txn: &Txn<'_>) -> Result<Breaker, StoreError> {
+/// The breaker's state.
+///
+/// # Errors
+/// When the store or a value can't be read.
+pub fn breaker(txn: &Txn<'_>) -> Result<Breaker, StoreError> {
     let (percent, tripped_until) = budget_state::breaker(txn)?;
     Ok(Breaker {
         calibrated_pct: percent.unwrap_or(100),
@@ -161,15 +177,25 @@ enum Considered {
     Ended,
 }
 
-/// One walk over the claimable rows. Windows are measured once, when the first row needs them.
+fn no_room(full: Measured, need: Cost) -> Reason {
+    let kind = full.window.kind;
+    Reason::NoRoom {
+        window: kind,
+        left: full.left(),
+        needed: kind.amount(need),
+    }
+}
+
+/// One walk over the claimable rows. What the store says is asked once, when the first row needs it.
 struct Admission<'a> {
     txn: &'a Txn<'a>,
     request: ClaimRequest<'a>,
     all_spend: bool,
-    plan: Option<Vec<Measured>>,
-    contributors: HashMap<UserId, Measured>,
-    /// What the breaker says, once it was asked.
-    breaker: Option<Breaker>,
+    /// The limits in force, once they were asked for; `None` inside when there are none.
+    limits: Option<Option<(Limits, Breaker)>>,
+    charged: HashMap<(Duration, Whose), Cost>,
+    /// The charges of a week, once a refusal needs them.
+    charges: Option<Vec<Charge>>,
     /// No run that spends can be admitted any more in this walk.
     closed: bool,
     refused: Vec<Refusal>,
@@ -181,9 +207,9 @@ impl<'a> Admission<'a> {
             txn,
             request,
             all_spend: request.repos.iter().all(request.spends),
-            plan: None,
-            contributors: HashMap::new(),
-            breaker: None,
+            limits: None,
+            charged: HashMap::new(),
+            charges: None,
             closed: false,
             refused: Vec::new(),
         }
@@ -197,12 +223,12 @@ impl<'a> Admission<'a> {
             self.refuse_all(Reason::SwitchedOff, None);
             return Ok(Some(Considered::Ended));
         } else if !(self.request.spends)(&row.repo) {
-            Work::Run(self.reserve(&row, Tokens::ZERO, Mode::Full)?)
+            Work::Run(self.reserve(&row, Cost::ZERO, Mode::Full)?)
         } else if self.closed {
             return Ok(None);
         } else {
             match self.admit(&row)? {
-                Some((tokens, mode)) => Work::Run(self.reserve(&row, tokens, mode)?),
+                Some((cost, mode)) => Work::Run(self.reserve(&row, cost, mode)?),
                 None if self.closed && self.all_spend => return Ok(Some(Considered::Ended)),
                 None => return Ok(None),
             }
@@ -219,69 +245,76 @@ impl<'a> Admission<'a> {
 
     /// What a spending run of `row` reserves and on which rung it runs, or `None` with the refusal
     /// noted.
-    fn admit(&mut self, row: &Trigger) -> Result<Option<(Tokens, Mode)>, StoreError> {
-        let Some(plan) = &self.request.budget.plan else {
-            self.refuse_all(Reason::NoPlan, None);
+    fn admit(&mut self, row: &Trigger) -> Result<Option<(Cost, Mode)>, StoreError> {
+        let Some((limits, breaker)) = self.limits()? else {
             return Ok(None);
         };
-        let breaker = self.breaker()?;
-        let percent = breaker.percent(self.request.now);
-        if let Some(until) = breaker.blocks_until(self.request.now) {
+        let now = self.request.now;
+        if let Some(until) = breaker.blocks_until(now) {
+            let percent = limits.percent;
             self.refuse_all(Reason::Tripped { percent }, Some(until));
             return Ok(None);
         }
-        if let Some(until) = self.paced_until(row)? {
-            self.refuse(row, Reason::Paced, Some(until));
-            return Ok(None);
-        }
-        let needed = plan.max_run_tokens;
-        let requested = row.comment.is_some();
-        let measured = self.measure_plan(plan)?;
-        let tightest = measured.iter().copied().min_by_key(|window| window.left());
-        if let Some(tightest) = tightest.filter(|window| window.left() < needed) {
-            if self.request.budget.when_exhausted == WhenExhausted::Gate {
-                return Ok(Some((Tokens::ZERO, Mode::Exhausted)));
+        let ask = Ask {
+            actor: row.actor,
+            role: row.command.role(),
+            requested: row.comment.is_some(),
+        };
+        let need = limits.need();
+        let windows = limits.windows(ask);
+        let measured = windows
+            .iter()
+            .map(|window| self.measure(*window))
+            .collect::<Result<Vec<_>, _>>()?;
+        let admitted = match model::judge(&measured, need, ask.requested) {
+            Verdict::Admitted(mode) => (need, mode),
+            Verdict::NoRoom(full)
+                if full.window.kind.is_everybodys()
+                    && self.request.budget.when_exhausted == WhenExhausted::Gate =>
+            {
+                (Cost::ZERO, Mode::Exhausted)
             }
-            let until = self.passes_at(&measured, row.actor, needed, true)?;
-            let (window, left) = (tightest.window.kind, tightest.left());
-            self.refuse_all(
-                Reason::NoRoom {
-                    window,
-                    left,
-                    needed,
-                },
-                until,
-            );
+            Verdict::NoRoom(full) if full.window.kind.is_everybodys() => {
+                // Of everything that waits, what a person asks for passes first.
+                let common: Vec<Window> = windows
+                    .into_iter()
+                    .filter(|window| window.kind.is_everybodys())
+                    .collect();
+                let fits = |charges: &[Charge]| {
+                    model::next_fit(&common, need, true, charges, breaker, now)
+                };
+                self.refuse_once(Scope::All, no_room(full, need), fits)?;
+                self.closed = true;
+                return Ok(None);
+            }
+            verdict @ (Verdict::NoRoom(full) | Verdict::MentionOnly(full)) => {
+                let reason = match verdict {
+                    Verdict::NoRoom(_) => no_room(full, need),
+                    _ => Reason::MentionOnly {
+                        window: full.window.kind,
+                    },
+                };
+                let scope = match (full.window.kind, &reason) {
+                    (WindowKind::Contributor(actor), _) => Scope::Account(actor),
+                    (WindowKind::Role(role), Reason::NoRoom { .. }) => Scope::Role(role),
+                    _ => Scope::Automatic,
+                };
+                let fits = |charges: &[Charge]| {
+                    model::next_fit(&windows, need, ask.requested, charges, breaker, now)
+                };
+                self.refuse_once(scope, reason, fits)?;
+                return Ok(None);
+            }
+        };
+        if let Some(until) = self.paced_until(row)? {
+            let scope = Scope::Row(row.key.clone());
+            self.note(scope, Reason::Paced, Some(until));
             return Ok(None);
         }
-        let contributor = self.measure_contributor(plan, row.actor)?;
-        let all: Vec<Measured> = measured.into_iter().chain(contributor).collect();
-        if let Some(own) = contributor.filter(|own| own.left() < needed) {
-            let until = self.passes_at(&all, row.actor, needed, requested)?;
-            let reason = Reason::Contributor {
-                actor: row.actor,
-                left: own.left(),
-            };
-            self.refuse(row, reason, until);
-            return Ok(None);
-        }
-        let fullest = all.iter().copied().max_by_key(|window| window.mode());
-        let mode = fullest.map_or(Mode::Full, Measured::mode);
-        if mode >= Mode::MentionOnly && !requested {
-            let window = fullest.map_or(WindowKind::Weekly, |full| full.window.kind);
-            let until = self.passes_at(&all, row.actor, needed, false)?;
-            self.refuse(row, Reason::MentionOnly { window }, until);
-            return Ok(None);
-        }
-        Ok(Some((needed, mode)))
+        Ok(Some(admitted))
     }
 
-    fn reserve(
-        &self,
-        row: &Trigger,
-        tokens: Tokens,
-        mode: Mode,
-    ) -> Result<Reservation, StoreError> {
+    fn reserve(&self, row: &Trigger, cost: Cost, mode: Mode) -> Result<Reservation, StoreError> {
         let owner = self.request.owner;
         let id = ledger::open(
             self.txn,
@@ -289,8 +322,9 @@ impl<'a> Admission<'a> {
                 key: &row.key,
                 owner,
                 actor: row.actor,
+                role: row.command.role(),
                 mode,
-                tokens,
+                cost,
                 repo: &row.repo,
                 pr: row.pr,
                 at: self.request.now,
@@ -301,36 +335,64 @@ impl<'a> Admission<'a> {
             ledger_id: Some(id),
             key,
             owner,
-            tokens,
+            cost,
             mode,
         })
     }
 
-    fn measure_plan(&mut self, plan: &PlanBudget) -> Result<Vec<Measured>, StoreError> {
-        if let Some(measured) = &self.plan {
-            return Ok(measured.clone());
+    /// The limits in force and the breaker; `None` with the refusal noted when there are none.
+    fn limits(&mut self) -> Result<Option<(Limits, Breaker)>, StoreError> {
+        if let Some(known) = &self.limits {
+            return Ok(known.clone());
         }
-        let measured = Window::of_plan(plan)
-            .into_iter()
-            .map(|window| self.measure(window, None))
-            .collect::<Result<Vec<_>, _>>()?;
-        Ok(self.plan.insert(measured).clone())
+        let found = self.find_limits()?;
+        Ok(self.limits.insert(found).clone())
     }
 
-    fn measure_contributor(
-        &mut self,
-        plan: &PlanBudget,
-        actor: UserId,
-    ) -> Result<Option<Measured>, StoreError> {
-        if let Some(known) = self.contributors.get(&actor) {
-            return Ok(Some(*known));
-        }
-        let Some(window) = Window::of_contributor(plan) else {
+    fn find_limits(&mut self) -> Result<Option<(Limits, Breaker)>, StoreError> {
+        let (budget, now) = (self.request.budget, self.request.now);
+        let plan = match budget.pool {
+            Pool::Member => pool::policy(self.txn)?,
+            Pool::Alone | Pool::Authority | Pool::Apart => budget.plan.clone(),
+        };
+        let Some(plan) = plan else {
+            let reason = match budget.pool {
+                Pool::Member => Reason::NoPolicy,
+                _ => Reason::NoPlan,
+            };
+            self.refuse_all(reason, None);
             return Ok(None);
         };
-        let measured = self.measure(window, Some(actor))?;
-        self.contributors.insert(actor, measured);
-        Ok(Some(measured))
+        if let (Pool::Authority, Some(me)) = (budget.pool, self.request.repos.first())
+            && let Some(authority) = pool::stand(self.txn, &plan, me, now)?
+        {
+            self.refuse_all(Reason::Deposed { authority }, None);
+            return Ok(None);
+        }
+        let breaker = breaker(self.txn)?;
+        let limits = Limits {
+            plan,
+            shares: budget.shares,
+            percent: breaker.percent(now),
+        };
+        Ok(Some((limits, breaker)))
+    }
+
+    fn measure(&mut self, window: Window) -> Result<Measured, StoreError> {
+        let whose = window.kind.whose();
+        let charged = match self.charged.get(&(window.duration, whose)) {
+            Some(known) => *known,
+            None => {
+                let since = window.start(self.request.now);
+                let charged = ledger::charged(self.txn, since, whose)?;
+                self.charged.insert((window.duration, whose), charged);
+                charged
+            }
+        };
+        Ok(Measured {
+            window,
+            charged: window.kind.amount(charged),
+        })
     }
 
     /// Until when another review of the same pull request has to wait, if it has to.
@@ -354,63 +416,40 @@ impl<'a> Admission<'a> {
         };
         // A clock that was set back must not make it wait for longer than it ever would.
         let longest = if capped { DAY } else { interval };
-        Ok((until > now).then(|| until.min(now.plus(longest))))
+        Ok(Some(until.min(now.plus(longest))).filter(|until| *until > now))
     }
 
-    fn breaker(&mut self) -> Result<Breaker, StoreError> {
-        match self.breaker {
-            Some(breaker) => Ok(breaker),
-            None => Ok(*self.breaker.insert(breaker(self.txn)?)),
+    /// Notes that `scope` waits, unless it is noted, and by the week's charges until when.
+    fn refuse_once(
+        &mut self,
+        scope: Scope,
+        reason: Reason,
+        fits: impl Fn(&[Charge]) -> Option<Timestamp>,
+    ) -> Result<(), StoreError> {
+        let known = |refusal: &Refusal| refusal.scope == scope && refusal.reason == reason;
+        if self.refused.iter().any(known) {
+            return Ok(());
         }
-    }
-
-    fn measure(&mut self, window: Window, actor: Option<UserId>) -> Result<Measured, StoreError> {
-        let window = window.scaled(self.breaker()?.percent(self.request.now));
-        let since = window.start(self.request.now);
-        Ok(Measured {
-            window,
-            charged: ledger::charged(self.txn, since, actor)?,
-        })
-    }
-
-    /// When all of `windows` have room for a run of `actor`, if nothing else is charged.
-    fn passes_at(
-        &self,
-        windows: &[Measured],
-        actor: UserId,
-        needed: Tokens,
-        requested: bool,
-    ) -> Result<Option<Timestamp>, StoreError> {
-        let mut latest = None;
-        for measured in windows {
-            let blocked =
-                measured.left() < needed || (!requested && measured.mode() >= Mode::MentionOnly);
-            if !blocked {
-                continue;
+        let charges = match &self.charges {
+            Some(charges) => charges,
+            None => {
+                let since = self.request.now.minus(WEEK);
+                self.charges.insert(ledger::charges(self.txn, since)?)
             }
-            let whose = (measured.window.kind == WindowKind::Contributor).then_some(actor);
-            let since = measured.window.start(self.request.now);
-            let charges = ledger::charges(self.txn, since, whose)?;
-            match measured.fits_at(&charges, needed, requested) {
-                Some(at) => latest = latest.max(Some(at)),
-                None => return Ok(None),
-            }
-        }
-        Ok(latest)
-    }
-
-    fn refuse(&mut self, row: &Trigger, reason: Reason, until: Option<Timestamp>) {
-        self.refused.push(Refusal {
-            key: Some(row.key.clone()),
-            reason,
-            until,
-        });
+        };
+        let until = fits(charges);
+        self.note(scope, reason, until);
+        Ok(())
     }
 
     fn refuse_all(&mut self, reason: Reason, until: Option<Timestamp>) {
         self.closed = true;
+        self.note(Scope::All, reason, until);
+    }
+
+    fn note(&mut self, scope: Scope, reason: Reason, until: Option<Timestamp>) {
         self.refused.push(Refusal {
-            key: None,
+            scope,
             reason,
             until,
         });

@@ -5,6 +5,8 @@
 mod breaker;
 mod estimate;
 mod governor;
+pub mod model;
+pub mod pool;
 mod refusal;
 mod reservation;
 mod windows;
@@ -15,7 +17,9 @@ mod tests;
 pub use crate::store::ledger::Mode;
 pub use breaker::Breaker;
 pub use estimate::TooLarge;
-pub use governor::{Claim, ClaimOutcome, ClaimRequest, Work, claim, preflight, settle, trip};
-pub use refusal::{Reason, Refusal};
+pub use governor::{
+    Claim, ClaimOutcome, ClaimRequest, Work, breaker, claim, preflight, settle, trip,
+};
+pub use refusal::{Reason, Refusal, Scope};
 pub use reservation::Reservation;
 pub use windows::{Measured, Window, WindowKind};

@@ -4,26 +4,49 @@ use std::fmt;
 
 use super::WindowKind;
 use crate::clock::Timestamp;
-use crate::ids::{DedupeKey, Tokens, UserId};
+use crate::ids::{DedupeKey, UserId};
+use crate::store::queue::Role;
 
 /// A refused claim. It changes nothing: the row keeps its place and its attempts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// The row; `None` when nothing at all can be admitted.
-    pub key: Option<DedupeKey>,
+    /// What waits.
+    pub scope: Scope,
     /// Why.
     pub reason: Reason,
     /// When it may pass, if nothing else is charged; `None` when only the operator can change it.
     pub until: Option<Timestamp>,
 }
 
+/// What waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// Everything that spends.
+    All,
+    /// What nobody asked for.
+    Automatic,
+    /// One role's work.
+    Role(Role),
+    /// What one account caused.
+    Account(UserId),
+    /// One row.
+    Row(DedupeKey),
+}
+
 /// Why.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
     /// `budget.enabled` is false.
     SwitchedOff,
     /// A model engine is configured without limits.
     NoPlan,
+    /// This process complies with a policy that is not in the store.
+    NoPolicy,
+    /// Another process took over as the authority.
+    Deposed {
+        /// Its first repository.
+        authority: String,
+    },
     /// The account's own limit was met a while ago.
     Tripped {
         /// Percent of the configured limits that hold from then on.
@@ -33,10 +56,10 @@ pub enum Reason {
     NoRoom {
         /// Which.
         window: WindowKind,
-        /// What is left of it.
-        left: Tokens,
+        /// What is left of it, in its unit.
+        left: u64,
         /// What a run reserves.
-        needed: Tokens,
+        needed: u64,
     },
     /// From 85 % on, what nobody asked for waits.
     MentionOnly {
@@ -45,13 +68,6 @@ pub enum Reason {
     },
     /// The pull request was reviewed a short while ago, or often today.
     Paced,
-    /// The account's own part is used up.
-    Contributor {
-        /// Whose.
-        actor: UserId,
-        /// What is left of it.
-        left: Tokens,
-    },
 }
 
 impl Refusal {
@@ -63,32 +79,52 @@ impl Refusal {
         }
     }
 
-    /// Whether the operator has been told this already: amounts and times may differ.
-    pub fn same_state(&self, other: &Self) -> bool {
-        let kind = |reason: &Reason| match reason {
-            Reason::NoRoom { window, .. } => (0, Some(*window)),
-            Reason::MentionOnly { window } => (1, Some(*window)),
-            Reason::Contributor { .. } => (2, None),
-            Reason::SwitchedOff => (3, None),
-            Reason::NoPlan => (4, None),
-            Reason::Tripped { .. } => (5, None),
-            Reason::Paced => (6, None),
+    /// The state that it tells of, by which the operator was told or not; amounts and times may
+    /// differ within one.
+    pub fn state(&self) -> String {
+        let reason = match &self.reason {
+            Reason::SwitchedOff => "switched off".to_owned(),
+            Reason::NoPlan => "no plan".to_owned(),
+            Reason::NoPolicy => "no policy".to_owned(),
+            Reason::Deposed { .. } => "deposed".to_owned(),
+            Reason::Tripped { .. } => "tripped".to_owned(),
+            Reason::NoRoom { window, .. } => format!("{window}: no room"),
+            Reason::MentionOnly { window } => format!("{window}: requests only"),
+            Reason::Paced => "paced".to_owned(),
         };
-        self.key == other.key && kind(&self.reason) == kind(&other.reason)
+        format!("{}: {reason}", self.scope)
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("nothing that spends starts"),
+            Self::Automatic => f.write_str("automatic reviews wait"),
+            Self::Role(role) => write!(f, "the {} role waits", role.as_str()),
+            Self::Account(actor) => write!(f, "reviews for account {actor} wait"),
+            Self::Row(key) => write!(f, "{key} waits"),
+        }
     }
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.key {
-            Some(key) => write!(f, "{key} waits: ")?,
-            None => f.write_str("no review starts: ")?,
-        }
-        match self.reason {
+        write!(f, "{}: ", self.scope)?;
+        match &self.reason {
             Reason::SwitchedOff => f.write_str("budget.enabled is false")?,
             Reason::NoPlan => {
                 f.write_str("budget.session_tokens, weekly_tokens and max_run_tokens are not set")?
             }
+            Reason::NoPolicy => f.write_str(
+                "budget.authority is false and no process with budget.authority = true has \
+                 published limits in this store",
+            )?,
+            Reason::Deposed { authority } => write!(
+                f,
+                "the process of {authority} is the authority of this store now; set \
+                 budget.authority = false here and restart"
+            )?,
             Reason::Paced => f.write_str(
                 "the pull request was reviewed a short while ago, or often enough today",
             )?,
@@ -103,16 +139,14 @@ impl fmt::Display for Refusal {
                 needed,
             } => write!(
                 f,
-                "the {window} window has {left} tokens left, a run reserves {needed} \
-                 (budget.max_run_tokens)"
+                "the {window} window has {} left, a run reserves {} ({})",
+                window.shown(*left),
+                window.shown(*needed),
+                window.run_key()
             )?,
             Reason::MentionOnly { window } => write!(
                 f,
                 "the {window} window is 85 % full, so only what a person asks for is reviewed"
-            )?,
-            Reason::Contributor { actor, left } => write!(
-                f,
-                "account {actor} has {left} tokens left of budget.per_contributor_pct"
             )?,
         }
         match self.until {

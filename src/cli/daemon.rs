@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::args::Once;
 use super::exit::{Exit, Failed};
 use super::{Ended, Globals, config, env};
+use crate::budget::pool::PoolError;
 use crate::clock::{Clock, Stop, SystemClock};
 use crate::config::Config;
 use crate::daemon::lock::LockError;
@@ -66,7 +67,8 @@ fn begin(config: Config) -> Result<Started, Failed> {
 
 fn failed(error: &StartError) -> Failed {
     let exit = match error {
-        StartError::Config(_) => Exit::Config,
+        StartError::Config(_) | StartError::Pool(PoolError::Second { .. }) => Exit::Config,
+        StartError::Pool(PoolError::NoPolicy) => Exit::NoPolicy,
         StartError::Lock(LockError::Held(_)) => Exit::Busy,
         _ => Exit::Failure,
     };

@@ -139,6 +139,7 @@ fn configure(dir: &Path) -> Result<(Config, String), Failed> {
         max_run_tokens: Tokens(150_000),
         reviewer_share_pct: 40,
         per_contributor_pct: None,
+        money: None,
     });
     let author = UserId::try_from(AUTHOR_ID).map_err(|error| failed(&error))?;
     config.defaults.triggers.allowlist.insert(author);

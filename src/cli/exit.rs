@@ -11,6 +11,9 @@ pub enum Exit {
     Failure,
     /// The command line is wrong.
     Usage,
+    /// The process complies with limits that nobody has published yet; a service manager starts it
+    /// again until somebody has.
+    NoPolicy,
     /// GitHub or the engine can't be reached (`EX_UNAVAILABLE`).
     Unavailable,
     /// Another instance works on the store (`EX_TEMPFAIL`).
@@ -25,6 +28,7 @@ impl From<Exit> for ExitCode {
             Exit::Success => 0,
             Exit::Failure => 1,
             Exit::Usage => 2,
+            Exit::NoPolicy => 3,
             Exit::Unavailable => 69,
             Exit::Busy => 75,
             Exit::Config => 78,

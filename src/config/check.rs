@@ -84,16 +84,35 @@ pub(super) fn somebody_is_allowed(
     }
 }
 
-/// A model engine has no budget to run in without all three limits; some of them alone mean that one
-/// was forgotten.
-pub(super) fn missing_limits(section: &Section<'_>, spends: bool) {
-    const LIMITS: [&str; 3] = ["session_tokens", "weekly_tokens", "max_run_tokens"];
-    if !spends && !LIMITS.iter().any(|key| section.has(key)) {
+/// The keys of `[budget]` that an authority decides on.
+const LIMITS: [&str; 3] = ["session_tokens", "weekly_tokens", "max_run_tokens"];
+const MORE_LIMITS: [&str; 5] = [
+    "reviewer_share_pct",
+    "per_contributor_pct",
+    "daily_usd",
+    "weekly_usd",
+    "max_run_usd",
+];
+
+/// Limits in the file of a process that keeps to those of another one mislead whoever reads them.
+pub(super) fn limits_elsewhere(section: &Section<'_>) {
+    for key in LIMITS.into_iter().chain(MORE_LIMITS) {
+        if section.has(key) {
+            let message = "it has no effect with authority = false: the authority's limits hold";
+            section.warn(key, message);
+        }
+    }
+}
+
+/// Without all three limits there is nothing to run in or to publish; some of them alone mean that
+/// one was forgotten.
+pub(super) fn missing_limits(section: &Section<'_>, needed: bool) {
+    if !needed && !LIMITS.iter().any(|key| section.has(key)) {
         return;
     }
     for key in LIMITS.into_iter().filter(|key| !section.has(key)) {
-        let why = if spends {
-            "it is missing, and the configured engine spends tokens"
+        let why = if needed {
+            "it is missing, and the configured engine or authority needs it"
         } else {
             "it is missing beside the other limits"
         };
@@ -138,4 +157,42 @@ pub(super) fn admissible(section: &Section<'_>, plan: &PlanBudget) {
         ),
     );
     section.wrong("max_run_tokens", wrong);
+}
+
+/// The same for a role's own window.
+pub(super) fn admissible_role(section: &Section<'_>, plan: &PlanBudget, share: u32) {
+    let week = plan.weekly_tokens.percent(plan.reviewer_share_pct);
+    let limit = week.percent(share);
+    if plan.max_run_tokens <= limit {
+        return;
+    }
+    let wrong = Wrong::new(
+        format!(
+            "{share} % of the agent's week are {limit} tokens, less than budget.max_run_tokens ({}), \
+             so that no run could ever start",
+            plan.max_run_tokens
+        ),
+        "write a larger share, or a smaller budget.max_run_tokens",
+    );
+    section.wrong("share_pct", wrong);
+}
+
+/// The same in money.
+pub(super) fn admissible_money(section: &Section<'_>, money: MoneyBudget) {
+    let windows = [
+        ("daily_usd", money.daily_microusd),
+        ("weekly_usd", money.weekly_microusd),
+    ];
+    for (key, limit) in windows {
+        if limit.is_some_and(|limit| limit < money.max_run_microusd) {
+            let wrong = Wrong::new(
+                format!(
+                    "it is below max_run_usd ({}), so that no run could ever start",
+                    money.max_run_microusd
+                ),
+                "write a larger limit, or a smaller max_run_usd",
+            );
+            section.wrong(key, wrong);
+        }
+    }
 }

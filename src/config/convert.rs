@@ -13,7 +13,7 @@ use super::raw::{Report, Section, elements};
 use super::rules::{Context, rules};
 use super::types::*;
 use super::urls;
-use super::values::{choice, flag, path, percent, program, seconds, text, tokens, variable, whole};
+use super::values::{choice, dollars, flag, path, percent, program, seconds, text, tokens, variable, whole};
 use super::{check, defaults};
 use crate::ids::RepoName;
 
@@ -71,7 +71,22 @@ pub(super) fn config(
         .read("path", path)
         .unwrap_or_else(defaults::store_path);
     let poll = poll(&open(&keys::POLL));
-    let budget = budget(&Section::reopen(report, root, &keys::BUDGET), spends);
+    let roles = open(&keys::ROLES);
+    let review_role = Section::open(
+        report,
+        roles.table(),
+        "",
+        &keys::REVIEW_ROLE,
+        Scope::Process,
+    );
+    let shares = RoleShares {
+        review: review_role.read("share_pct", percent),
+    };
+    let budget_section = Section::reopen(report, root, &keys::BUDGET);
+    let budget = budget(&budget_section, shares, spends);
+    if let (Some(plan), Some(share)) = (&budget.plan, shares.review) {
+        check::admissible_role(&review_role, plan, share);
+    }
     let workspace = workspace(&open(&keys::WORKSPACE), &store_path, env);
     let log = log(&open(&keys::LOG));
     Some(Config {
@@ -193,8 +208,55 @@ fn poll(section: &Section<'_>) -> PollConfig {
 }
 
 /// Reads the process-wide keys of `[budget]`; `spends` says whether any engine uses tokens.
-fn budget(section: &Section<'_>, spends: bool) -> BudgetConfig {
+fn budget(section: &Section<'_>, shares: RoleShares, spends: bool) -> BudgetConfig {
+    let pool = pool(section);
+    let plan = if pool == Pool::Member {
+        check::limits_elsewhere(section);
+        None
+    } else {
+        plan(section, spends || pool == Pool::Authority)
+    };
     let enabled = section.read("enabled", flag).unwrap_or(true);
+    if !enabled {
+        section.warn("enabled", "spending is off: no review is started");
+    }
+    BudgetConfig {
+        enabled,
+        pool,
+        plan,
+        shares,
+        pacing: pacing(section),
+        when_exhausted: section
+            .read("when_exhausted", choice(WHEN_EXHAUSTED))
+            .unwrap_or(WhenExhausted::Wait),
+    }
+}
+
+fn pool(section: &Section<'_>) -> Pool {
+    let authority = section.read("authority", flag);
+    let comply = section.read("comply", flag);
+    match (authority, comply) {
+        (Some(false), Some(false)) => {
+            let message = "this process keeps to its own limits, and what it spends fills the windows of the others";
+            section.warn("comply", message);
+            Pool::Apart
+        }
+        (Some(false), _) => Pool::Member,
+        (Some(true), Some(false)) | (None, Some(false)) => {
+            let wrong = Wrong::new(
+                "only a process that is not the authority can decide not to comply",
+                "remove it, or set budget.authority = false",
+            );
+            section.wrong("comply", wrong);
+            Pool::Alone
+        }
+        (Some(true), _) => Pool::Authority,
+        (None, _) => Pool::Alone,
+    }
+}
+
+/// The limits; `needed` when there must be some.
+fn plan(section: &Section<'_>, needed: bool) -> Option<PlanBudget> {
     let limit = |key| section.read(key, tokens);
     let limits = (
         limit("session_tokens"),
@@ -202,6 +264,7 @@ fn budget(section: &Section<'_>, spends: bool) -> BudgetConfig {
         limit("max_run_tokens"),
     );
     let share = section.read("reviewer_share_pct", percent);
+    let money = money(section);
     let per_contributor_pct = section.read("per_contributor_pct", percent);
     let plan = match limits {
         (Some(session_tokens), Some(weekly_tokens), Some(max_run_tokens)) => Some(PlanBudget {
@@ -210,27 +273,46 @@ fn budget(section: &Section<'_>, spends: bool) -> BudgetConfig {
             max_run_tokens,
             reviewer_share_pct: share.unwrap_or(defaults::REVIEWER_SHARE_PCT),
             per_contributor_pct,
+            money,
         }),
         _ => {
-            check::missing_limits(section, spends);
+            check::missing_limits(section, needed);
             None
         }
     };
     if let Some(plan) = &plan {
         check::admissible(section, plan);
     }
-    if !enabled {
-        section.warn("enabled", "spending is off: no review is started");
+    plan
+}
+
+/// The limits in money; at least one window and the reservation belong together.
+fn money(section: &Section<'_>) -> Option<MoneyBudget> {
+    let daily_microusd = section.read("daily_usd", dollars);
+    let weekly_microusd = section.read("weekly_usd", dollars);
+    let max_run = section.read("max_run_usd", dollars);
+    let limited = section.has("daily_usd") || section.has("weekly_usd");
+    if limited != section.has("max_run_usd") {
+        let wrong = if limited {
+            Wrong::new(
+                "it is missing beside a limit in dollars",
+                "write what to reserve for each run, like max_run_usd = 0.50",
+            )
+        } else {
+            Wrong::new(
+                "there is no limit in dollars to reserve it in",
+                "write daily_usd or weekly_usd too, or remove it",
+            )
+        };
+        section.wrong("max_run_usd", wrong);
     }
-    let pacing = pacing(section);
-    BudgetConfig {
-        enabled,
-        plan,
-        pacing,
-        when_exhausted: section
-            .read("when_exhausted", choice(WHEN_EXHAUSTED))
-            .unwrap_or(WhenExhausted::Wait),
-    }
+    let money = MoneyBudget {
+        daily_microusd,
+        weekly_microusd,
+        max_run_microusd: max_run?,
+    };
+    check::admissible_money(section, money);
+    Some(money)
 }
 
 fn pacing(section: &Section<'_>) -> Pacing {

@@ -262,6 +262,31 @@ pub static BUDGET: Section = Section {
             "percent of the reviews' week that one account may use; no limit when not set",
         ),
         global(
+            "daily_usd",
+            Unset("5"),
+            "US dollars in any 24 hours, for an account that pays by use; needs max_run_usd",
+        ),
+        global(
+            "weekly_usd",
+            Unset("25"),
+            "US dollars in any 7 days; needs max_run_usd",
+        ),
+        global(
+            "max_run_usd",
+            Unset("0.50"),
+            "US dollars reserved for each run, and charged for one whose engine tells no cost",
+        ),
+        global(
+            "authority",
+            Unset("true"),
+            "several processes on one store: true in the one whose limits hold, false in the others",
+        ),
+        global(
+            "comply",
+            Value("true"),
+            "with authority = false: false to keep limits of its own on the shared ledger",
+        ),
+        global(
             "min_review_interval_seconds",
             Value("900"),
             "seconds between the starts of two reviews of one pull request",
@@ -418,6 +443,26 @@ pub static PUBLISH: Section = Section {
     ],
 };
 
+/// `[roles]`.
+pub static ROLES: Section = Section {
+    name: "roles",
+    doc: "What is done on a pull request.",
+    per_repo: false,
+    keys: &[],
+};
+
+/// `[roles.review]`.
+pub static REVIEW_ROLE: Section = Section {
+    name: "roles.review",
+    doc: "Reviews.",
+    per_repo: false,
+    keys: &[global(
+        "share_pct",
+        Unset("80"),
+        "percent of the agent's week that this role may use; no limit when not set",
+    )],
+};
+
 /// `[store]`.
 pub static STORE: Section = Section {
     name: "store",
@@ -475,9 +520,9 @@ pub static LOG: Section = Section {
 };
 
 /// All sections in the order in which a template shows them.
-pub static SECTIONS: [&Section; 13] = [
+pub static SECTIONS: [&Section; 15] = [
     &GITHUB, &REPO, &TRIGGERS, &IGNORE, &POLL, &BUDGET, &WORKER, &ENGINE, &REVIEW, &PUBLISH,
-    &STORE, &WORKSPACE, &LOG,
+    &ROLES, &REVIEW_ROLE, &STORE, &WORKSPACE, &LOG,
 ];
 
 /// Whether a section is read for the whole process or for one `[[repo]]`.

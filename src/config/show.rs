@@ -11,7 +11,7 @@ use super::convert::{FORMATS, LEVELS, WHEN_EXHAUSTED};
 use super::keys;
 use super::rules::KINDS;
 use super::types::*;
-use crate::ids::Tokens;
+use crate::ids::{MicroUsd, Tokens};
 
 /// One key with its value: section, name, value. An empty text means "not set".
 type Entry = (&'static keys::Section, &'static str, Value);
@@ -119,6 +119,24 @@ fn process(config: &Config) -> Vec<Entry> {
             ),
             (&keys::BUDGET, "per_contributor_pct", contributor),
         ]);
+        if let Some(money) = plan.money {
+            let limit = |limit: Option<MicroUsd>| limit.map_or_else(unset, dollars);
+            entries.extend([
+                (&keys::BUDGET, "daily_usd", limit(money.daily_microusd)),
+                (&keys::BUDGET, "weekly_usd", limit(money.weekly_microusd)),
+                (&keys::BUDGET, "max_run_usd", dollars(money.max_run_microusd)),
+            ]);
+        }
+    }
+    let (authority, comply) = match budget.pool {
+        Pool::Alone => (unset(), true),
+        Pool::Authority => (Value::Boolean(true), true),
+        Pool::Member => (Value::Boolean(false), true),
+        Pool::Apart => (Value::Boolean(false), false),
+    };
+    entries.push((&keys::BUDGET, "authority", authority));
+    if !comply {
+        entries.push((&keys::BUDGET, "comply", Value::Boolean(comply)));
     }
     entries.extend([
         (
@@ -148,6 +166,11 @@ fn process(config: &Config) -> Vec<Entry> {
             &keys::WORKER,
             "shutdown_grace_seconds",
             seconds(worker.shutdown_grace),
+        ),
+        (
+            &keys::REVIEW_ROLE,
+            "share_pct",
+            budget.shares.review.map_or_else(unset, whole),
         ),
         (&keys::STORE, "path", path_value(store_path)),
         (
@@ -301,6 +324,10 @@ fn integer(number: u64) -> Value {
 
 fn tokens(amount: Tokens) -> Value {
     integer(amount.0)
+}
+
+fn dollars(amount: MicroUsd) -> Value {
+    text(amount.to_string().trim_start_matches('$'))
 }
 
 fn seconds(span: Duration) -> Value {

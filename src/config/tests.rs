@@ -9,6 +9,8 @@ use super::values::parse_tokens;
 use super::*;
 use crate::ids::Tokens;
 
+mod budgets;
+
 fn no_env(_: &str) -> Option<String> {
     None
 }
@@ -686,7 +688,12 @@ fn another_value(section: &str, key: &str) -> &'static str {
         ("triggers", "never") | ("triggers.ignore", _) => "['''it's \"x\"''']",
         ("poll", "floor_seconds") => "11",
         ("poll", _) => "601",
-        ("budget", "enabled" | "default_exclusions") => "false",
+        ("budget", "enabled" | "default_exclusions" | "comply") => "false",
+        ("budget", "authority") => "true",
+        ("budget", "daily_usd") => "4.25",
+        ("budget", "weekly_usd") => "'20'",
+        ("budget", "max_run_usd") => "1",
+        ("roles.review", "share_pct") => "70",
         ("budget", "session_tokens") => "'3m'",
         ("budget", "weekly_tokens") => "'30m'",
         ("budget", "max_run_tokens") => "'100k'",
@@ -731,7 +738,23 @@ fn every_key_has_an_effect_that_show_shows_and_loads_again() {
             let repo = "[[repo]]\nname = 'o/r'\n";
             let plan = PLAN.lines().filter(|l| !l.starts_with(&format!("{name} ")));
             let plan = plan.collect::<Vec<_>>().join("\n") + "\n";
+            // Keys that need others beside them.
+            let beside = match name {
+                "daily_usd" => "weekly_usd = 30\nmax_run_usd = 2\n",
+                "weekly_usd" => "daily_usd = 10\nmax_run_usd = 2\n",
+                "max_run_usd" => "daily_usd = 10\n",
+                "comply" => "authority = false\n",
+                _ => "",
+            };
+            let without_it = match name {
+                "max_run_usd" => "daily_usd = 10\nmax_run_usd = 2\n",
+                _ => beside,
+            };
             let (with, without) = match section.name {
+                "budget" if !beside.is_empty() => (
+                    format!("{plan}{beside}{line}{repo}"),
+                    format!("{PLAN}{without_it}{repo}"),
+                ),
                 "budget" => (format!("{plan}{line}{repo}"), format!("{PLAN}{repo}")),
                 "repo" if name == "name" => {
                     (format!("{PLAN}[[repo]]\n{line}"), format!("{PLAN}{repo}"))
@@ -782,6 +805,8 @@ fn the_table_of_keys_says_the_defaults_that_are_in_force() {
             };
             let line = format!("{} = {value}\n", key.name);
             let text = match section.name {
+                // Only said of a process that complies, which has no limits in its file.
+                "budget" if key.name == "comply" => continue,
                 "budget" => format!("{PLAN}{line}{repo}"),
                 name => format!("{PLAN}[{name}]\n{line}{repo}"),
             };

@@ -7,10 +7,11 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use globset::GlobMatcher;
+use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::convert::FORMATS;
-use crate::ids::{RepoName, Tokens, UserId};
+use crate::ids::{MicroUsd, RepoName, Tokens, UserId};
 
 /// Everything that the file says, with defaults filled in.
 #[derive(Debug, Clone)]
@@ -173,17 +174,48 @@ pub struct PollConfig {
     pub max_requests_per_hour: u32,
 }
 
-/// `[budget]`, the part that holds for the whole process.
+/// `[budget]`, the part that holds for the whole process, and what `[roles]` says of shares.
 #[derive(Debug, Clone)]
 pub struct BudgetConfig {
     /// Off: nothing is claimed.
     pub enabled: bool,
-    /// The plan's limits; `None` only when no engine spends tokens.
+    /// Whose limits hold.
+    pub pool: Pool,
+    /// The plan's limits; `None` when no engine spends tokens, or when another process's limits hold.
     pub plan: Option<PlanBudget>,
+    /// What each role may use of the week.
+    pub shares: RoleShares,
     /// How often one pull request may be reviewed by an engine that spends.
     pub pacing: Pacing,
     /// What happens to a review for which no tokens are left.
     pub when_exhausted: WhenExhausted,
+}
+
+/// `budget.authority` and `budget.comply`: how several processes on one store share its ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Pool {
+    /// No other process works on the store.
+    Alone,
+    /// The limits of this process hold for all that comply.
+    Authority,
+    /// The limits that the authority published hold.
+    Member,
+    /// This process has limits of its own on the shared ledger.
+    Apart,
+}
+
+impl Pool {
+    /// Whether other processes may work on the store at the same time.
+    pub fn is_shared(self) -> bool {
+        self != Self::Alone
+    }
+}
+
+/// `roles.<role>.share_pct`: percent of the agent's week, 1-100.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RoleShares {
+    /// Of reviews.
+    pub review: Option<u32>,
 }
 
 /// `budget.when_exhausted`.
@@ -206,8 +238,9 @@ pub struct Pacing {
     pub max_reviews: Option<u32>,
 }
 
-/// The operator's estimate of a plan, and the agent's share of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The operator's estimate of a plan, and the agent's share of it. Its JSON is what an authority
+/// publishes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanBudget {
     /// Tokens in any 5 h.
     pub session_tokens: Tokens,
@@ -219,6 +252,20 @@ pub struct PlanBudget {
     pub reviewer_share_pct: u32,
     /// One account's part of the agent's week, 1-100.
     pub per_contributor_pct: Option<u32>,
+    /// Limits in money beside those in tokens.
+    #[serde(default)]
+    pub money: Option<MoneyBudget>,
+}
+
+/// Limits for accounts that pay by use, in millionths of a US dollar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MoneyBudget {
+    /// In any 24 h.
+    pub daily_microusd: Option<MicroUsd>,
+    /// In any 7 d.
+    pub weekly_microusd: Option<MicroUsd>,
+    /// Reserved for each run.
+    pub max_run_microusd: MicroUsd,
 }
 
 /// The size gate; keys of `[budget]`.

@@ -9,7 +9,7 @@ use toml::de::DeValue;
 
 use super::error::{Parsed, Wrong, quoted};
 use super::raw::kind;
-use crate::ids::{Tokens, UserId};
+use crate::ids::{MicroUsd, Tokens, UserId};
 
 /// A text without NUL.
 pub(super) fn text<'a>(value: &'a DeValue<'_>) -> Parsed<&'a str> {
@@ -107,10 +107,7 @@ pub(super) fn tokens(value: &DeValue<'_>) -> Parsed<Tokens> {
         DeValue::String(text) => parse_tokens(text)?,
         DeValue::Integer(_) => {
             let number = integer(value)?;
-            i64::try_from(number)
-                .ok()
-                .and_then(|number| u64::try_from(number).ok())
-                .ok_or_else(|| out_of_range(&number.to_string()))?
+            u64::try_from(number).map_err(|_| out_of_range(&number.to_string()))?
         }
         other => {
             return Err(Wrong::new(
@@ -125,13 +122,68 @@ pub(super) fn tokens(value: &DeValue<'_>) -> Parsed<Tokens> {
             "write a positive number, or budget.enabled = false to stop spending",
         ));
     }
+    if amount > Tokens::MOST.0 {
+        return Err(out_of_range(&amount.to_string()));
+    }
     Ok(Tokens(amount))
+}
+
+/// Dollars: a number or a text such as `2.50`, exact to the millionth.
+pub(super) fn dollars(value: &DeValue<'_>) -> Parsed<MicroUsd> {
+    const REMEDY: &str = "write dollars like 5, 2.50 or \"0.125\"";
+    let text = match value {
+        DeValue::String(text) => text.as_ref(),
+        DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
+        DeValue::Float(number) => number.as_str(),
+        other => {
+            return Err(Wrong::new(
+                format!("an amount of dollars is expected, not {}", kind(other)),
+                REMEDY,
+            ));
+        }
+    };
+    let amount = parse_dollars(text)
+        .ok_or_else(|| Wrong::new(format!("{} is not an amount of dollars", quoted(text)), REMEDY))?;
+    if amount == 0 {
+        return Err(Wrong::new(
+            "zero dollars allow no run",
+            "write a positive amount, or remove the key",
+        ));
+    }
+    if amount > MicroUsd::MOST.0 {
+        return Err(Wrong::new(
+            format!("{} is out of range", quoted(text)),
+            format!("write at most {}", MicroUsd::MOST.0 / MicroUsd::DOLLAR),
+        ));
+    }
+    Ok(MicroUsd(amount))
+}
+
+/// Reads digits with at most one point and at most six digits after it (underscores may group them)
+/// as millionths; `None` for anything else, also for more than the store's signed 64 bits hold.
+pub(super) fn parse_dollars(text: &str) -> Option<u64> {
+    let (units, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    if !grouped(units) || !grouped(fraction) {
+        return None;
+    }
+    let fraction = fraction.replace('_', "");
+    let fraction = fraction.trim_end_matches('0');
+    let zeros = "0".repeat(6_usize.checked_sub(fraction.len())?);
+    let digits = format!("{}{fraction}{zeros}", units.replace('_', ""));
+    u64::try_from(digits.parse::<i64>().ok()?).ok()
+}
+
+/// Whether `digits` are decimal digits, in groups between single underscores.
+fn grouped(digits: &str) -> bool {
+    digits
+        .split('_')
+        .all(|group| !group.is_empty() && group.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn out_of_range(text: &str) -> Wrong {
     Wrong::new(
         format!("{} is out of range", quoted(text)),
-        format!("write a number from 1 to {}", i64::MAX),
+        format!("write a number from 1 to {}", Tokens::MOST.0),
     )
 }
 
@@ -152,12 +204,6 @@ pub(super) fn parse_tokens(text: &str) -> Parsed<u64> {
     let (units, fraction) = match number.split_once('.') {
         Some((units, fraction)) => (units, Some(fraction)),
         None => (number, None),
-    };
-    let grouped = |digits: &str| {
-        let groups = digits.split('_');
-        groups
-            .into_iter()
-            .all(|group| !group.is_empty() && group.bytes().all(|b| b.is_ascii_digit()))
     };
     if !grouped(units) || !fraction.is_none_or(grouped) {
         return Err(unreadable());

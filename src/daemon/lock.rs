@@ -1,4 +1,4 @@
-//! One daemon or cycle per store: a lock that dies with its process.
+//! One daemon or cycle per store, or per member of a pool: a lock that dies with its process.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -8,17 +8,22 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
-/// Holds `<store>.lock` until it is dropped or the process ends, however it ends.
+use crate::ids::RepoName;
+
+/// Holds its lock files until it is dropped or the process ends, however it ends.
 #[derive(Debug)]
 pub struct InstanceLock {
-    _held: Flock<File>,
+    _held: Vec<Flock<File>>,
 }
 
 /// Why the lock was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another instance works on the store.
-    #[error("another prwarden works on this store (lock {}); only one may", .0.display())]
+    #[error(
+        "another prwarden works on this store (lock {}); several may only if each of them sets \
+         budget.authority and they serve different repositories", .0.display()
+    )]
     Held(PathBuf),
     /// The lock file can't be opened or locked.
     #[error("cannot lock {}: {source}", .path.display())]
@@ -31,32 +36,54 @@ pub enum LockError {
 }
 
 impl InstanceLock {
-    /// Takes the lock of the store at `store` without waiting.
+    /// Takes the store at `store` for this process alone, without waiting.
     ///
     /// # Errors
     /// [`LockError::Held`] when another process has it.
     pub fn take(store: &Path) -> Result<Self, LockError> {
-        let mut name = store.as_os_str().to_owned();
-        name.push(".lock");
-        let path = PathBuf::from(name);
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .open(&path)
-            .map_err(|source| LockError::Io {
-                path: path.clone(),
-                source,
-            })?;
-        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-            Ok(held) => Ok(Self { _held: held }),
-            Err((_, Errno::EWOULDBLOCK)) => Err(LockError::Held(path)),
-            Err((_, errno)) => Err(LockError::Io {
-                path,
-                source: errno.into(),
-            }),
-        }
+        let lock = lock(store, ".lock", FlockArg::LockExclusiveNonblock)?;
+        Ok(Self { _held: vec![lock] })
+    }
+
+    /// Takes a place at the store at `store` beside other members of a pool, for the process that
+    /// `member`, its first repository, names.
+    ///
+    /// # Errors
+    /// [`LockError::Held`] when a process that shares with nobody has the store, or another process
+    /// has this name.
+    pub fn share(store: &Path, member: &RepoName) -> Result<Self, LockError> {
+        // A name that is no other's: neither owners nor names hold a `~`.
+        let own = format!(".{}~{}.lock", member.owner(), member.name()).to_ascii_lowercase();
+        Ok(Self {
+            _held: vec![
+                lock(store, ".lock", FlockArg::LockSharedNonblock)?,
+                lock(store, &own, FlockArg::LockExclusiveNonblock)?,
+            ],
+        })
+    }
+}
+
+fn lock(store: &Path, suffix: &str, how: FlockArg) -> Result<Flock<File>, LockError> {
+    let mut name = store.as_os_str().to_owned();
+    name.push(suffix);
+    let path = PathBuf::from(name);
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(&path)
+        .map_err(|source| LockError::Io {
+            path: path.clone(),
+            source,
+        })?;
+    match Flock::lock(file, how) {
+        Ok(held) => Ok(held),
+        Err((_, Errno::EWOULDBLOCK)) => Err(LockError::Held(path)),
+        Err((_, errno)) => Err(LockError::Io {
+            path,
+            source: errno.into(),
+        }),
     }
 }
 
@@ -75,5 +102,23 @@ mod tests {
         ));
         drop(first);
         InstanceLock::take(&store).unwrap();
+    }
+
+    #[test]
+    fn members_of_a_pool_share_the_store_with_each_other_and_with_nobody_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = dir.path().join("state.db");
+        let share = |name: &str| InstanceLock::share(&store, &name.parse().unwrap());
+        let one = share("acme/one").unwrap();
+        let two = share("acme/two").unwrap();
+        assert!(matches!(share("Acme/One"), Err(LockError::Held(_))));
+        assert!(matches!(
+            InstanceLock::take(&store),
+            Err(LockError::Held(_))
+        ));
+        drop((one, two));
+        let alone = InstanceLock::take(&store).unwrap();
+        assert!(matches!(share("acme/one"), Err(LockError::Held(_))));
+        drop(alone);
     }
 }

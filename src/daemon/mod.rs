@@ -17,8 +17,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::bounded;
-
 use crate::daemon::poller::Poller;
 use crate::daemon::startup::{StartError, Started};
 
@@ -38,7 +36,6 @@ pub fn run(started: Started) -> Result<(), StartError> {
         ..
     } = &started;
     let count = context.config.worker.count;
-    let (wake, woken) = bounded(count as usize);
     let running = Arc::new(AtomicUsize::new(0));
     let spawn = |name: String, life: Box<dyn FnOnce() + Send>| {
         let running = Arc::clone(&running);
@@ -63,16 +60,16 @@ pub fn run(started: Started) -> Result<(), StartError> {
             "the poll thread",
             &*for_poller.clock,
             &for_poller.drain,
-            |_| Poller::new(&for_poller, poller::Start::Daemon).run(&path, &wake),
+            |_| Poller::new(&for_poller, poller::Start::Daemon).run(&path),
         );
     };
     spawn("poll".to_owned(), Box::new(poll))?;
     for number in 1..=count {
-        let (context, woken, process) = (Arc::clone(context), woken.clone(), process_name.clone());
+        let (context, process) = (Arc::clone(context), process_name.clone());
         let work = move || {
             let name = format!("worker {number}");
             supervisor::keep_alive(&name, &*context.clock, &context.drain, |life| {
-                pool::work(&context, &process, number, life, &woken)
+                pool::work(&context, &process, number, life)
             });
         };
         spawn(format!("worker-{number}"), Box::new(work))?;

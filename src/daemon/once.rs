@@ -11,8 +11,8 @@ use crossbeam_channel::{RecvTimeoutError, bounded};
 
 use crate::daemon::poller::{Poller, Start};
 use crate::daemon::startup::{StartError, Started};
-use crate::store::{Store, StoreError};
-use crate::worker::{End, Step, Worked, Worker};
+use crate::store::{Store, StoreError, budget_state};
+use crate::worker::{End, Step, Told, Worked, Worker};
 
 /// The bounds of a cycle.
 #[derive(Debug, Clone, Copy)]
@@ -67,6 +67,9 @@ pub fn cycle(started: Started, bounds: Bounds) -> Result<Cycle, StartError> {
         });
         let _finished = finished;
         let reached = Poller::new(context, Start::Cycle).once(&mut store)?;
+        // The next cycle is another process, which is not to repeat what this one says.
+        let told = store.read(budget_state::told)?;
+        *context.told() = Told::new(told.clone());
         let mut workers = Vec::new();
         for number in 1..=context.config.worker.count {
             let mut store = Store::open_existing(&path)?;
@@ -79,6 +82,10 @@ pub fn cycle(started: Started, bounds: Bounds) -> Result<Cycle, StartError> {
                 Ok(result) => result?,
                 Err(_) => log::error!("a worker panicked; this is a defect of prwarden"),
             }
+        }
+        let tells = context.told().states().clone();
+        if tells != told {
+            store.write_patiently(|txn| budget_state::remember_told(txn, &tells))?;
         }
         Ok::<_, StartError>(reached)
     })?;

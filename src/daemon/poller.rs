@@ -3,9 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crossbeam_channel::Sender;
-
-use crate::clock::Timestamp;
+use crate::clock::ClockWatch;
 use crate::context::Context;
 use crate::github::ApiError;
 use crate::intake::interval::{Interval, Outcome};
@@ -38,7 +36,8 @@ pub struct Poller<'a> {
 struct Entry<'a> {
     source: RepositorySource<'a>,
     interval: Interval,
-    due: Timestamp,
+    /// On [`Clock::elapsed`](crate::clock::Clock::elapsed): a clock that is set moves no poll.
+    due: Duration,
     /// The last failure, so that a lasting one is said once.
     failing: Option<String>,
 }
@@ -47,7 +46,7 @@ impl<'a> Poller<'a> {
     /// A poller for all that `context` serves; every repository is due, spread over the first
     /// interval when there are many.
     pub fn new(context: &'a Context, start: Start) -> Self {
-        let now = context.clock.now();
+        let (now, elapsed) = (context.clock.now(), context.clock.elapsed());
         let count = context.served.len();
         let spread = context.config.poll.floor;
         let entries = context
@@ -57,7 +56,7 @@ impl<'a> Poller<'a> {
             .map(|(index, served)| Entry {
                 source: RepositorySource::new(served, &context.config.poll, now),
                 interval: Interval::new(&context.config.poll, count),
-                due: now.plus(spread.mul_f64(index as f64 / count as f64)),
+                due: elapsed + spread.mul_f64(index as f64 / count as f64),
                 failing: None,
             })
             .collect();
@@ -72,29 +71,33 @@ impl<'a> Poller<'a> {
     ///
     /// # Errors
     /// When the store fails; contention is not a failure.
-    pub fn run(mut self, store: &Path, wake: &Sender<()>) -> Result<(), StoreError> {
+    pub fn run(mut self, store: &Path) -> Result<(), StoreError> {
         let mut store = Store::open_existing(store)?;
         if self.start == Start::Daemon {
             for entry in &self.entries {
                 entry.source.forget_pulls(&mut store)?;
             }
         }
+        let clock = &*self.context.clock;
+        let mut watch = ClockWatch::new(clock);
         while !self.context.drain.is_set() {
-            let now = self.context.clock.now();
+            if let Some(set) = watch.look(clock) {
+                log::warn!(
+                    "the clock was {set}: leases and pauses that now reach too far ahead are cut, and \
+                     what was spent leaves its windows by the new time"
+                );
+                self.context.wake(self.context.config.worker.count as usize);
+            }
             let Some(next) = self.entries.iter_mut().min_by_key(|entry| entry.due) else {
                 return Ok(());
             };
-            // The clock may have been set back: never wait longer than the interval's own ceiling.
-            let wait = next.due.since(now).min(self.context.config.poll.ceiling);
-            if !wait.is_zero() && next.due > now {
-                self.context.clock.wait(wait.min(TICK), &self.context.drain);
+            let wait = next.due.saturating_sub(clock.elapsed());
+            if !wait.is_zero() {
+                clock.wait(wait.min(TICK), &self.context.drain);
                 continue;
             }
             let queued = poll_entry(next, &mut store, self.context)?;
-            for _ in 0..queued {
-                // A full channel means that every worker will look anyway.
-                let _ = wake.try_send(());
-            }
+            self.context.wake(queued);
         }
         Ok(())
     }
@@ -155,6 +158,7 @@ fn poll_entry(
             (Outcome::Failed, 0)
         }
     };
-    entry.due = entry.interval.next(outcome, entry.source.rate(), now);
+    let wait = entry.interval.next(outcome, entry.source.rate(), now);
+    entry.due = context.clock.elapsed() + wait;
     Ok(queued)
 }

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError};
-
 use crate::context::Context;
 use crate::daemon::startup::{StartError, Started};
 use crate::store::{Store, StoreError};
@@ -26,7 +24,6 @@ pub fn work(
     process_name: &str,
     number: u32,
     life: u32,
-    woken: &Receiver<()>,
 ) -> Result<(), StartError> {
     let mut store = Store::open_existing(&context.store_path)?;
     let name = Started::name_worker(&mut store, context, process_name, number, life)?;
@@ -34,7 +31,7 @@ pub fn work(
     while !context.drain.is_set() {
         match worker.step() {
             Ok(Step::Worked(_)) => {}
-            Ok(Step::Idle) => wait_for_work(context, woken),
+            Ok(Step::Idle) => wait_for_work(context),
             Err(StoreError::Busy { .. }) => {
                 log::warn!("the store is busy; worker {number} tries again");
                 context.clock.wait(TICK, &context.drain);
@@ -45,17 +42,12 @@ pub fn work(
     Ok(())
 }
 
-fn wait_for_work(context: &Context, woken: &Receiver<()>) {
+fn wait_for_work(context: &Context) {
     let mut waited = Duration::ZERO;
     while waited < LOOK_AGAIN && !context.drain.is_set() {
-        match woken.recv_timeout(TICK) {
-            Ok(()) => return,
-            Err(RecvTimeoutError::Timeout) => waited += TICK,
-            // The poll thread is between two lives.
-            Err(RecvTimeoutError::Disconnected) => {
-                context.clock.wait(TICK, &context.drain);
-                waited += TICK;
-            }
+        if context.woken(TICK) {
+            return;
         }
+        waited += TICK;
     }
 }

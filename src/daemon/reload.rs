@@ -2,8 +2,11 @@
 
 use std::path::Path;
 
-use crate::config::{Config, show};
+use crate::budget::pool;
+use crate::config::{BudgetConfig, Config, Pool, show};
 use crate::context::Context;
+use crate::daemon::startup::StartError;
+use crate::store::Store;
 
 /// Reads `file` again. A file with a problem changes nothing; what needs a restart is said.
 pub fn reload(context: &Context, file: &Path, env: &dyn Fn(&str) -> Option<String>) {
@@ -19,7 +22,19 @@ pub fn reload(context: &Context, file: &Path, env: &dyn Fn(&str) -> Option<Strin
     for warning in warnings {
         log::warn!("{warning}");
     }
+    if new.budget.pool != context.config.budget.pool {
+        log::error!(
+            "not reloaded, the old configuration stays in force: budget.authority and budget.comply \
+             need a restart"
+        );
+        return;
+    }
+    if let Err(error) = publish(context, &new.budget) {
+        log::error!("not reloaded, the old configuration stays in force: {error}");
+        return;
+    }
     context.replace_budget(new.budget.clone());
+    context.wake(context.config.worker.count as usize);
     let old = Config {
         budget: new.budget.clone(),
         ..context.config.clone()
@@ -30,4 +45,17 @@ pub fn reload(context: &Context, file: &Path, env: &dyn Fn(&str) -> Option<Strin
         "; what else changed in the file needs a restart"
     };
     log::info!("the budget was reloaded from {}{rest}", file.display());
+}
+
+/// An authority's limits reach those that comply at their next claim.
+fn publish(context: &Context, budget: &BudgetConfig) -> Result<(), StartError> {
+    let Some(first) = context.served.first() else {
+        return Ok(());
+    };
+    if budget.pool != Pool::Authority {
+        return Ok(());
+    }
+    let mut store = Store::open_existing(&context.store_path)?;
+    let (me, now) = (&first.repo.name, context.clock.now());
+    Ok(store.write_patiently(|txn| pool::join(txn, budget, me, now))??)
 }

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::budget::pool::{self, PoolError};
 use crate::clock::{Clock, Stop};
 use crate::config::{Config, ConfigError};
 use crate::context::{Context, Served};
@@ -30,6 +31,9 @@ pub enum StartError {
     /// Another instance is at work, or the lock can't be taken.
     #[error(transparent)]
     Lock(#[from] LockError),
+    /// The process can't take its place among those that share the store.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
     /// The system refused something basic.
     #[error("{what}: {source}")]
     System {
@@ -68,8 +72,17 @@ pub fn start(
         what: "cannot find our own program",
         source,
     })?;
-    let lock = InstanceLock::take(&config.store_path)?;
+    let first = config.repos.first().map(|repo| &repo.name);
+    let shared_by = first.filter(|_| config.budget.pool.is_shared());
+    let lock = match shared_by {
+        Some(member) => InstanceLock::share(&config.store_path, member)?,
+        None => InstanceLock::take(&config.store_path)?,
+    };
     let mut store = Store::open(&config.store_path)?;
+    if let Some(member) = shared_by {
+        let (budget, now) = (&config.budget, clock.now());
+        store.write_patiently(|txn| pool::join(txn, budget, member, now))??;
+    }
     let workspace = Workspace::open(&config.workspace, Some(supervisor.clone()))?;
     let served = serve(&config, &clock, &kill, &supervisor, env)?;
     clear(&mut store, &config, &workspace)?;

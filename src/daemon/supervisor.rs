@@ -23,7 +23,7 @@ pub fn keep_alive<E: Display>(
 ) {
     let mut pause = FIRST_PAUSE;
     for start in 0.. {
-        let born = clock.now();
+        let born = clock.elapsed();
         match catch_unwind(AssertUnwindSafe(|| life(start))) {
             Ok(Ok(())) => return,
             Ok(Err(error)) => log::error!("{name} failed: {error}"),
@@ -31,7 +31,7 @@ pub fn keep_alive<E: Display>(
                 log::error!("{name} panicked; this is a defect of prwarden, please report it")
             }
         }
-        if clock.now().since(born) >= HEALTHY {
+        if clock.elapsed().saturating_sub(born) >= HEALTHY {
             pause = FIRST_PAUSE;
         }
         if stop.is_set() {

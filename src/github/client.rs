@@ -12,7 +12,7 @@ use url::Url;
 use super::error::ApiError;
 use super::limits::{self, RateState, Refusal};
 use super::transport::{Broken, Call, LIMIT, Reply, Transport};
-use crate::clock::{Clock, Stop, Timestamp, Waited};
+use crate::clock::{Clock, Stop, Waited};
 use crate::config::GithubConfig;
 use crate::output;
 use crate::secret::Secret;
@@ -54,7 +54,7 @@ struct Shared {
     stop: Stop,
     state: Mutex<State>,
     /// Held while a write waits for its turn.
-    last_write: Mutex<Option<Timestamp>>,
+    last_write: Mutex<Option<Duration>>,
 }
 
 #[derive(Debug, Default)]
@@ -281,12 +281,12 @@ impl Client {
             .last_write
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let now = self.shared.clock.now();
+        let clock = &self.shared.clock;
         if let Some(last) = *last {
-            let passed = now.since(last);
+            let passed = clock.elapsed().saturating_sub(last);
             self.wait(WRITE_SPACING.saturating_sub(passed))?;
         }
-        *last = Some(self.shared.clock.now());
+        *last = Some(clock.elapsed());
         Ok(())
     }
 

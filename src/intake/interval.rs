@@ -12,6 +12,9 @@ const REQUESTS_PER_POLL: u32 = 3;
 /// At or below this many remaining requests of the primary limit, polling goes to the ceiling.
 const SCARCE: u32 = 50;
 
+/// GitHub's primary limit starts anew this often.
+const RATE_PERIOD: Duration = Duration::from_secs(3600);
+
 /// What one poll of a repository found out, as far as the interval cares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
@@ -47,20 +50,20 @@ impl Interval {
         }
     }
 
-    /// When to poll next, after a poll that ended at `now` with `outcome`.
+    /// How long to wait before the next poll, after one that ended at `now` with `outcome`.
     ///
     /// Scarcity is not latched: it lengthens this wait only, the next poll decides anew.
-    pub fn next(&mut self, outcome: Outcome, rate: RateState, now: Timestamp) -> Timestamp {
+    pub fn next(&mut self, outcome: Outcome, rate: RateState, now: Timestamp) -> Duration {
         self.current = match outcome {
             Outcome::Changed => self.floor,
             Outcome::Unchanged | Outcome::Failed => (self.current * 2).min(self.ceiling),
         };
         let scarce = rate.remaining.is_some_and(|left| left <= SCARCE);
         let wait = if scarce { self.ceiling } else { self.current };
-        let next = now.plus(wait);
         match rate.reset {
-            Some(reset) if rate.remaining == Some(0) => next.max(reset),
-            _ => next,
+            // Whatever a wrong clock makes of the moment, a limit starts anew within its hour.
+            Some(reset) if rate.remaining == Some(0) => wait.max(reset.since(now).min(RATE_PERIOD)),
+            _ => wait,
         }
     }
 }
@@ -86,7 +89,7 @@ mod tests {
     }
 
     fn after(interval: &mut Interval, outcome: Outcome, rate: RateState) -> u64 {
-        interval.next(outcome, rate, NOW).since(NOW).as_secs()
+        interval.next(outcome, rate, NOW).as_secs()
     }
 
     #[test]
@@ -125,7 +128,13 @@ mod tests {
             remaining: Some(0),
             reset: Some(reset),
         };
-        assert_eq!(interval.next(Outcome::Changed, rate, NOW), reset);
+        assert_eq!(after(&mut interval, Outcome::Changed, rate), 2000);
+        let behind = NOW.minus(Duration::from_secs(24 * 3600));
+        assert_eq!(
+            interval.next(Outcome::Changed, rate, behind),
+            RATE_PERIOD,
+            "our clock is a day behind"
+        );
     }
 
     #[test]

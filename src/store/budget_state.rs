@@ -1,4 +1,6 @@
-//! The breaker's state.
+//! The breaker's state, and which refusals the operator was told.
+
+use std::collections::BTreeSet;
 
 use rusqlite::{OptionalExtension, params};
 
@@ -9,6 +11,7 @@ use crate::clock::Timestamp;
 const CALIBRATED: &str = "calibrated_pct";
 const TRIPPED_UNTIL: &str = "tripped_until";
 const LAST_TRIP: &str = "last_trip_at";
+const TOLD: &str = "told_refusals";
 
 /// Percent of the limits after the last trip, and until when it blocks; `None` when there was none.
 ///
@@ -46,6 +49,31 @@ pub fn trip(
         txn.prepare_cached("INSERT OR REPLACE INTO budget_state (key, value) VALUES (?1, ?2)")?
             .execute(params![key, value])?;
     }
+    Ok(())
+}
+
+/// The refusals that single cycles have told, so that the next one, a new process, does not repeat
+/// them.
+///
+/// # Errors
+/// When the store or the value can't be read.
+pub fn told(txn: &Txn<'_>) -> Result<BTreeSet<String>, StoreError> {
+    match value(txn, TOLD)? {
+        Some(text) => {
+            serde_json::from_str(&text).map_err(|error| place(TOLD).wrong("value", error))
+        }
+        None => Ok(BTreeSet::new()),
+    }
+}
+
+/// Remembers them.
+///
+/// # Errors
+/// When the store can't be written.
+pub fn remember_told(txn: &Txn<'_>, told: &BTreeSet<String>) -> Result<(), StoreError> {
+    let text = serde_json::to_string(told).map_err(|error| place(TOLD).wrong("value", error))?;
+    txn.prepare_cached("INSERT OR REPLACE INTO budget_state (key, value) VALUES (?1, ?2)")?
+        .execute(params![TOLD, text])?;
     Ok(())
 }
 

@@ -1,12 +1,13 @@
 //! What was reserved and spent. Append-only: a row is opened at the claim, closed once, and never
 //! deleted.
 
-use rusqlite::{named_params, params};
+use rusqlite::{Row, named_params, params};
 use serde::{Deserialize, Serialize};
 
+use super::queue::Role;
 use super::{StoreError, Txn, columns::Place};
 use crate::clock::Timestamp;
-use crate::ids::{DedupeKey, OwnerName, PrNumber, RepoName, Tokens, UserId};
+use crate::ids::{DedupeKey, MicroUsd, OwnerName, PrNumber, RepoName, Tokens, UserId};
 
 /// How much a run may ask of the engine, by how full the windows are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -112,10 +113,12 @@ pub struct NewReservation<'a> {
     pub owner: &'a OwnerName,
     /// Whose request it is.
     pub actor: UserId,
+    /// Whose work it is.
+    pub role: Role,
     /// The rung at admission.
     pub mode: Mode,
     /// The most that the run may use.
-    pub tokens: Tokens,
+    pub cost: Cost,
     /// The repository.
     pub repo: &'a RepoName,
     /// The pull request.
@@ -129,6 +132,8 @@ pub struct NewReservation<'a> {
 pub struct Settlement {
     /// What counts from now on.
     pub used: Tokens,
+    /// What it cost, if the engine told.
+    pub money: Option<MicroUsd>,
     /// How well that is known.
     pub confidence: Confidence,
     /// The engine that ran.
@@ -156,8 +161,10 @@ pub fn open(txn: &Txn<'_>, new: NewReservation<'_>) -> Result<i64, StoreError> {
             ":key": new.key.as_str(),
             ":owner": new.owner.0,
             ":actor": new.actor.get(),
+            ":role": new.role.as_str(),
             ":mode": new.mode.as_str(),
-            ":tokens": stored(new.tokens),
+            ":tokens": stored(new.cost.tokens.0, Tokens::MOST.0),
+            ":money": stored(new.cost.money.0, MicroUsd::MOST.0),
             ":now": new.at.to_string(),
             ":repo": new.repo.as_str(),
             ":pr": new.pr.get(),
@@ -180,7 +187,8 @@ pub fn settle(
         .execute(named_params! {
             ":id": id,
             ":owner": owner.0,
-            ":used": stored(settlement.used),
+            ":used": stored(settlement.used.0, Tokens::MOST.0),
+            ":money": settlement.money.map(|money| stored(money.0, MicroUsd::MOST.0)),
             ":confidence": settlement.confidence.as_str(),
             ":engine": settlement.engine,
             ":model": settlement.model,
@@ -191,60 +199,103 @@ pub fn settle(
     Ok(changed > 0)
 }
 
-/// What is charged since `since` (exclusive), to everybody or to one account: used tokens, or
-/// reserved ones while a row is open.
+/// Tokens and money together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Of any kind.
+    pub tokens: Tokens,
+    /// As the engine tells it.
+    pub money: MicroUsd,
+}
+
+impl Cost {
+    /// Nothing.
+    pub const ZERO: Self = Self {
+        tokens: Tokens::ZERO,
+        money: MicroUsd::ZERO,
+    };
+}
+
+/// Which rows count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Whose {
+    /// All.
+    Everybody,
+    /// Those of one role.
+    Role(Role),
+    /// Those that one account caused.
+    Actor(UserId),
+}
+
+/// What is charged since `since` (exclusive): what was used, or what is reserved while a row is open.
 ///
 /// # Errors
 /// When the store can't be read.
-pub fn charged(
-    txn: &Txn<'_>,
-    since: Timestamp,
-    actor: Option<UserId>,
-) -> Result<Tokens, StoreError> {
+pub fn charged(txn: &Txn<'_>, since: Timestamp, whose: Whose) -> Result<Cost, StoreError> {
     let since = since.to_string();
-    let sum: i64 = match actor {
-        None => txn
+    let sums = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    let (tokens, money): (i64, i64) = match whose {
+        Whose::Everybody => txn
             .prepare_cached(include_str!("../../sql/ledger/charged.sql"))?
-            .query_row(named_params! { ":since": since }, |row| row.get(0))?,
-        Some(actor) => txn
+            .query_row(named_params! { ":since": since }, sums)?,
+        Whose::Role(role) => txn
+            .prepare_cached(include_str!("../../sql/ledger/charged_to_role.sql"))?
+            .query_row(
+                named_params! { ":since": since, ":role": role.as_str() },
+                sums,
+            )?,
+        Whose::Actor(actor) => txn
             .prepare_cached(include_str!("../../sql/ledger/charged_to_actor.sql"))?
             .query_row(
                 named_params! { ":since": since, ":actor": actor.get() },
-                |row| row.get(0),
+                sums,
             )?,
     };
-    loaded("ledger", "sum", "used_tokens", sum)
+    let money = loaded("ledger", "sum", "used_microusd", money)?;
+    Ok(Cost {
+        tokens: Tokens(loaded("ledger", "sum", "used_tokens", tokens)?),
+        money: MicroUsd(money),
+    })
+}
+
+/// One row of the ledger as a window sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Charge {
+    /// When it was reserved.
+    pub at: Timestamp,
+    /// The account's id; stores of other tools may hold any number.
+    pub actor: i64,
+    /// Whose work it was.
+    pub role: Role,
+    /// What was used, or is reserved.
+    pub cost: Cost,
 }
 
 /// The single charges behind [`charged`], oldest first: the order in which they leave the window.
 ///
 /// # Errors
-/// When the store can't be read.
-pub fn charges(
-    txn: &Txn<'_>,
-    since: Timestamp,
-    actor: Option<UserId>,
-) -> Result<Vec<(Timestamp, Tokens)>, StoreError> {
-    let since = since.to_string();
-    let mut statement = txn.prepare_cached(match actor {
-        None => include_str!("../../sql/ledger/charges.sql"),
-        Some(_) => include_str!("../../sql/ledger/charges_to_actor.sql"),
-    })?;
-    let mut rows = match actor {
-        None => statement.query(named_params! { ":since": since })?,
-        Some(actor) => statement.query(named_params! { ":since": since, ":actor": actor.get() })?,
-    };
+/// When the store or a row can't be read.
+pub fn charges(txn: &Txn<'_>, since: Timestamp) -> Result<Vec<Charge>, StoreError> {
+    let mut statement = txn.prepare_cached(include_str!("../../sql/ledger/charges.sql"))?;
+    let mut rows = statement.query(named_params! { ":since": since.to_string() })?;
     let mut charges = Vec::new();
     while let Some(row) = rows.next()? {
-        let at: String = row.get(0)?;
+        let (at, role): (String, String) = (row.get(0)?, row.get(2)?);
         let place = Place {
             table: "ledger",
             key: &at,
         };
-        let time = at
-            .parse()
-            .map_err(|error| place.wrong("reserved_at", error))?;
-        charges.push((time, loaded("ledger", &at, "used_tokens", row.get(1)?)?));
+        charges.push(Charge {
+            at: at
+                .parse()
+                .map_err(|error| place.wrong("reserved_at", error))?,
+            actor: row.get(1)?,
+            role: Role::parse(&role).map_err(|error| place.wrong("role", error))?,
+            cost: Cost {
+                tokens: Tokens(loaded("ledger", &at, "used_tokens", row.get(3)?)?),
+                money: MicroUsd(loaded("ledger", &at, "used_microusd", row.get(4)?)?),
+            },
+        });
     }
     Ok(charges)
 }
@@ -316,7 +367,7 @@ pub fn rate_sample(txn: &Txn<'_>) -> Result<RateSample, StoreError> {
     let lines = u64::try_from(lines).unwrap_or(0);
     Ok(RateSample {
         rounds,
-        tokens: loaded("ledger", "sum", "used_tokens", tokens)?,
+        tokens: Tokens(loaded("ledger", "sum", "used_tokens", tokens)?),
         lines,
     })
 }
@@ -371,9 +422,9 @@ pub fn newest(txn: &Txn<'_>, rows: u32) -> Result<Vec<LedgerRow>, StoreError> {
     Ok(list)
 }
 
-/// SQLite's integers are signed; an amount above that range is held at its end.
-fn stored(tokens: Tokens) -> i64 {
-    i64::try_from(tokens.0).unwrap_or(i64::MAX)
+/// What an engine tells may be absurd: an amount above `most` is held at it, so that no sum overflows.
+fn stored(amount: u64, most: u64) -> i64 {
+    i64::try_from(amount.min(most)).unwrap_or(i64::MAX)
 }
 
 fn loaded(
@@ -381,9 +432,7 @@ fn loaded(
     key: &str,
     column: &'static str,
     amount: i64,
-) -> Result<Tokens, StoreError> {
+) -> Result<u64, StoreError> {
     let place = Place { table, key };
-    u64::try_from(amount)
-        .map(Tokens)
-        .map_err(|error| place.wrong(column, error))
+    u64::try_from(amount).map_err(|error| place.wrong(column, error))
 }

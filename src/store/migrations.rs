@@ -36,6 +36,7 @@ const MIGRATIONS: &[&str] = migrations![
     "0019_commands",
     "0020_intake",
     "0021_leases_and_publishing",
+    "0022_roles_money_pool",
 ];
 
 /// The version that this program works with.

@@ -4,6 +4,7 @@
 //! so a transaction that began can finish. The file is created for its owner only. SQL stands in
 //! `/sql`: numbered files are migrations, folders hold the statements of one table family.
 
+pub mod budget_policy;
 pub mod budget_state;
 pub mod check;
 pub mod comments;

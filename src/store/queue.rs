@@ -17,6 +17,9 @@ use crate::ids::{
 /// An automatic review that waited this long is as urgent as a person's request.
 const AGED: Duration = Duration::from_secs(30 * 60);
 
+/// The longest that a released row waits; GitHub's limits start anew every hour.
+pub const LONGEST_PAUSE: Duration = Duration::from_secs(2 * 3600);
+
 /// What caused a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -91,6 +94,50 @@ impl Command {
         Self::ALL
             .into_iter()
             .find(|command| command.as_str().eq_ignore_ascii_case(word))
+    }
+}
+
+impl Command {
+    /// Whose work it is.
+    pub fn role(self) -> Role {
+        match self {
+            Self::Fix => Role::Fix,
+            Self::Merge => Role::Merge,
+            Self::Review | Self::Describe | Self::Ask | Self::Help => Role::Review,
+        }
+    }
+}
+
+/// What is done on a pull request, each with its own share of the budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Reads and comments.
+    Review,
+    /// Changes the branch.
+    Fix,
+    /// Merges.
+    Merge,
+}
+
+impl Role {
+    /// The word in the configuration and in `role` columns.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Review => "review",
+            Self::Fix => "fix",
+            Self::Merge => "merge",
+        }
+    }
+
+    /// The role of a `role` column.
+    ///
+    /// # Errors
+    /// For a word that names none.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        [Self::Review, Self::Fix, Self::Merge]
+            .into_iter()
+            .find(|role| role.as_str() == text)
+            .ok_or_else(|| format!("{text:?} is no role"))
     }
 }
 
@@ -198,6 +245,26 @@ pub fn abandon_exhausted(txn: &Txn<'_>, claimable: Claimable<'_>) -> Result<usiz
         ":repos": claimable.repos_as_json(),
         ":max_attempts": claimable.max_attempts,
         ":now": claimable.now.to_string(),
+    })?)
+}
+
+/// Cuts leases of more than `lease` and pauses of more than [`LONGEST_PAUSE`], which only a clock that
+/// was set back leaves.
+///
+/// # Errors
+/// When the store can't be written.
+pub fn bound_future(
+    txn: &Txn<'_>,
+    claimable: Claimable<'_>,
+    lease: Duration,
+) -> Result<usize, StoreError> {
+    let mut statement = txn.prepare_cached(include_str!("../../sql/queue/bound_future.sql"))?;
+    // Another process's lease begins up to its wait for the lock later.
+    let (now, slack) = (claimable.now, Duration::from_secs(60));
+    Ok(statement.execute(named_params! {
+        ":repos": claimable.repos_as_json(),
+        ":lease_end": now.plus(lease).plus(slack).to_string(),
+        ":pause_end": now.plus(LONGEST_PAUSE).to_string(),
     })?)
 }
 

@@ -13,6 +13,9 @@ use crate::store::{Store, StoreError, queue};
 /// The longest wait without looking at the stop.
 const TICK: Duration = Duration::from_millis(200);
 
+/// A deviation of the clock from the time that passed after which the lease is renewed at once.
+const MOVED: Duration = Duration::from_secs(10);
+
 /// Runs `body` with a stop of its own, which is set when the daemon stops or the lease is lost, and
 /// renews the lease three times in its length until `body` returns.
 pub(super) fn while_leased<T>(
@@ -25,7 +28,8 @@ pub(super) fn while_leased<T>(
     let (finished, watched) = bounded::<()>(0);
     thread::scope(|scope| {
         scope.spawn(|| {
-            let mut renewed = context.clock.now();
+            let clock = &context.clock;
+            let mut renewed = (clock.now(), clock.elapsed());
             let mut store = None;
             loop {
                 match watched.recv_timeout(TICK) {
@@ -35,12 +39,16 @@ pub(super) fn while_leased<T>(
                 if context.kill.is_set() {
                     stop.set();
                 }
-                let now = context.clock.now();
-                if now.since(renewed) < context.config.worker.lease / 3 && now >= renewed {
+                let (now, elapsed) = (clock.now(), clock.elapsed());
+                let passed = elapsed.saturating_sub(renewed.1);
+                // The lease's end is a moment on the clock, so one that was set makes it wrong.
+                let expected = renewed.0.plus(passed);
+                let was_set = now.since(expected).max(expected.since(now)) > MOVED;
+                if passed < context.config.worker.lease / 3 && !was_set {
                     continue;
                 }
                 match renew(context, &mut store, key, owner) {
-                    Ok(true) => renewed = now,
+                    Ok(true) => renewed = (now, elapsed),
                     Ok(false) => {
                         log::error!(key = key.as_str(); "the lease was lost; the run is ended");
                         stop.set();

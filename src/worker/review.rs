@@ -12,7 +12,7 @@ use crate::context::{Context, Served};
 use crate::engine::{EngineFailure, EngineRequest, EngineRun};
 use crate::findings::Finding;
 use crate::github::{ApiError, Pull};
-use crate::ids::{DedupeKey, RepoId, Tokens, nonce};
+use crate::ids::{DedupeKey, MicroUsd, RepoId, Tokens, nonce};
 use crate::publish::acknowledge;
 use crate::store::ledger::{Confidence, Settlement, StopReason};
 use crate::store::queue::{self, Kind, Trigger};
@@ -396,6 +396,7 @@ impl Job<'_> {
         };
         Settlement {
             used,
+            money: run.usage.cost_microusd.map(MicroUsd),
             confidence,
             engine: Some(run.engine.clone()),
             model: run.model.clone(),
@@ -484,6 +485,7 @@ fn unreachable(error: &ApiError, now: Timestamp) -> Unreviewed {
 fn settlement(reason: StopReason, at: Timestamp) -> Settlement {
     Settlement {
         used: Tokens::ZERO,
+        money: None,
         confidence: Confidence::Exact,
         engine: None,
         model: None,

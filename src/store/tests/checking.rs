@@ -77,7 +77,7 @@ fn every_broken_invariant_is_found_and_names_its_row() {
         let mut shelf = Shelf::new();
         shelf.enqueue(&automatic(1, 1), start());
         shelf.lease(&key, "w1", later(30));
-        reserve(&mut shelf, 100, 101, start());
+        reserve(&mut shelf, 100, 101, Role::Review, start());
         shelf.write(|txn| {
             runs::record(txn, &recorded(&key))?;
             watermarks::advance(txn, Stream::Comments, &widgets(), start())
