@@ -13,7 +13,7 @@ mod told;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::budget::{self, ClaimOutcome, ClaimRequest, Work};
+use crate::budget::{self, Charges, ClaimOutcome, ClaimRequest, Work};
 use crate::clock::Timestamp;
 use crate::context::{Context, Served};
 use crate::ids::{DedupeKey, OwnerName, PrNumber, RepoName, Tokens};
@@ -29,6 +29,7 @@ pub struct Worker {
     context: Arc<Context>,
     name: OwnerName,
     store: Store,
+    charges: Charges,
 }
 
 /// What one step came to.
@@ -106,6 +107,7 @@ impl Worker {
             context,
             name,
             store,
+            charges: Charges::default(),
         }
     }
 
@@ -121,6 +123,7 @@ impl Worker {
         let budget = context.budget();
         let outcome = budget::claim(
             &mut self.store,
+            &mut self.charges,
             ClaimRequest {
                 owner: &self.name,
                 repos: &served,

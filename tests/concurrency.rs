@@ -10,7 +10,7 @@ use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use prwarden::budget::{self, ClaimOutcome, ClaimRequest, Work};
+use prwarden::budget::{self, Charges, ClaimOutcome, ClaimRequest, Work};
 use prwarden::clock::{Clock, SystemClock, Timestamp};
 use prwarden::config::{BudgetConfig, Pacing, PlanBudget, Pool, RoleShares, WhenExhausted};
 use prwarden::ids::{CommentRef, CommentSource, DedupeKey, OwnerName, RepoName, Tokens, nonce};
@@ -195,9 +195,11 @@ fn work(path: &Path, name: &OwnerName) {
     store
         .write_patiently(|txn| owners::register(txn, name, &identity, SystemClock.now()))
         .unwrap();
+    let mut charges = Charges::default();
     loop {
         let outcome = budget::claim(
             &mut store,
+            &mut charges,
             ClaimRequest {
                 owner: name,
                 repos: &[repo()],

@@ -6,13 +6,13 @@ use std::time::Duration;
 use super::model::{self, Ask, Limits, Verdict};
 use super::refusal::{Reason, Refusal, Scope};
 use super::reservation::Reservation;
-use super::windows::{Measured, WEEK, Window, WindowKind};
-use super::{Breaker, Mode, TooLarge, estimate, pool};
+use super::windows::{Measured, Window, WindowKind};
+use super::{Breaker, Charges, Mode, TooLarge, estimate, pool};
 use crate::clock::Timestamp;
 use crate::config::{BudgetConfig, Pool, WhenExhausted};
 use crate::ids::{MicroUsd, OwnerName, RepoName, Tokens};
 use crate::store::ledger::{
-    self, Charge, Confidence, Cost, NewReservation, Settlement, StopReason, Whose,
+    self, Charge, Confidence, Cost, NewReservation, Settlement, StopReason,
 };
 use crate::store::queue::{self, Claimable, Kind, Trigger};
 use crate::store::{Store, StoreError, Txn, budget_state, runs};
@@ -69,11 +69,16 @@ pub enum ClaimOutcome {
 }
 
 /// Picks the best claimable row that is admitted, leases it and reserves its tokens, in one
-/// transaction. A refused row is skipped and keeps its status and attempts.
+/// transaction. A refused row is skipped and keeps its status and attempts. `charges` is what this
+/// worker knows of the store's ledger.
 ///
 /// # Errors
 /// When the store fails; [`StoreError::Busy`] is contention.
-pub fn claim(store: &mut Store, request: ClaimRequest<'_>) -> Result<ClaimOutcome, StoreError> {
+pub fn claim(
+    store: &mut Store,
+    charges: &mut Charges,
+    request: ClaimRequest<'_>,
+) -> Result<ClaimOutcome, StoreError> {
     store.write(|txn| {
         let claimable = Claimable {
             repos: request.repos,
@@ -82,7 +87,7 @@ pub fn claim(store: &mut Store, request: ClaimRequest<'_>) -> Result<ClaimOutcom
         };
         queue::bound_future(txn, claimable, request.lease)?;
         queue::abandon_exhausted(txn, claimable)?;
-        let mut admission = Admission::new(txn, request);
+        let mut admission = Admission::new(txn, charges, request);
         let found = queue::walk(txn, claimable, |row| admission.consider(row))?;
         match found {
             Some(Considered::Claimed(claim)) => Ok(ClaimOutcome::Claimed(claim)),
@@ -189,27 +194,26 @@ fn no_room(full: Measured, need: Cost) -> Reason {
 /// One walk over the claimable rows. What the store says is asked once, when the first row needs it.
 struct Admission<'a> {
     txn: &'a Txn<'a>,
+    ledger: &'a mut Charges,
     request: ClaimRequest<'a>,
     all_spend: bool,
     /// The limits in force, once they were asked for; `None` inside when there are none.
     limits: Option<Option<(Limits, Breaker)>>,
-    charged: HashMap<(Duration, Whose), Cost>,
-    /// The charges of a week, once a refusal needs them.
-    charges: Option<Vec<Charge>>,
+    measured: HashMap<WindowKind, Measured>,
     /// No run that spends can be admitted any more in this walk.
     closed: bool,
     refused: Vec<Refusal>,
 }
 
 impl<'a> Admission<'a> {
-    fn new(txn: &'a Txn<'a>, request: ClaimRequest<'a>) -> Self {
+    fn new(txn: &'a Txn<'a>, ledger: &'a mut Charges, request: ClaimRequest<'a>) -> Self {
         Self {
             txn,
+            ledger,
             request,
             all_spend: request.repos.iter().all(request.spends),
             limits: None,
-            charged: HashMap::new(),
-            charges: None,
+            measured: HashMap::new(),
             closed: false,
             refused: Vec::new(),
         }
@@ -265,7 +269,7 @@ impl<'a> Admission<'a> {
         let measured = windows
             .iter()
             .map(|window| self.measure(*window))
-            .collect::<Result<Vec<_>, _>>()?;
+            .collect::<Vec<_>>();
         let admitted = match model::judge(&measured, need, ask.requested) {
             Verdict::Admitted(mode) => (need, mode),
             Verdict::NoRoom(full)
@@ -283,7 +287,7 @@ impl<'a> Admission<'a> {
                 let fits = |charges: &[Charge]| {
                     model::next_fit(&common, need, true, charges, breaker, now)
                 };
-                self.refuse_once(Scope::All, no_room(full, need), fits)?;
+                self.refuse_once(Scope::All, no_room(full, need), fits);
                 self.closed = true;
                 return Ok(None);
             }
@@ -302,7 +306,7 @@ impl<'a> Admission<'a> {
                 let fits = |charges: &[Charge]| {
                     model::next_fit(&windows, need, ask.requested, charges, breaker, now)
                 };
-                self.refuse_once(scope, reason, fits)?;
+                self.refuse_once(scope, reason, fits);
                 return Ok(None);
             }
         };
@@ -369,6 +373,7 @@ impl<'a> Admission<'a> {
             self.refuse_all(Reason::Deposed { authority }, None);
             return Ok(None);
         }
+        self.ledger.read(self.txn, now)?;
         let breaker = breaker(self.txn)?;
         let limits = Limits {
             plan,
@@ -378,21 +383,13 @@ impl<'a> Admission<'a> {
         Ok(Some((limits, breaker)))
     }
 
-    fn measure(&mut self, window: Window) -> Result<Measured, StoreError> {
-        let whose = window.kind.whose();
-        let charged = match self.charged.get(&(window.duration, whose)) {
-            Some(known) => *known,
-            None => {
-                let since = window.start(self.request.now);
-                let charged = ledger::charged(self.txn, since, whose)?;
-                self.charged.insert((window.duration, whose), charged);
-                charged
-            }
-        };
-        Ok(Measured {
-            window,
-            charged: window.kind.amount(charged),
-        })
+    /// Each window is added up once, however many rows wait for it.
+    fn measure(&mut self, window: Window) -> Measured {
+        let (charges, now) = (self.ledger.rows(), self.request.now);
+        *self
+            .measured
+            .entry(window.kind)
+            .or_insert_with(|| Measured::of(window, charges, now))
     }
 
     /// Until when another review of the same pull request has to wait, if it has to.
@@ -425,21 +422,12 @@ impl<'a> Admission<'a> {
         scope: Scope,
         reason: Reason,
         fits: impl Fn(&[Charge]) -> Option<Timestamp>,
-    ) -> Result<(), StoreError> {
+    ) {
         let known = |refusal: &Refusal| refusal.scope == scope && refusal.reason == reason;
-        if self.refused.iter().any(known) {
-            return Ok(());
+        if !self.refused.iter().any(known) {
+            let until = fits(self.ledger.rows());
+            self.note(scope, reason, until);
         }
-        let charges = match &self.charges {
-            Some(charges) => charges,
-            None => {
-                let since = self.request.now.minus(WEEK);
-                self.charges.insert(ledger::charges(self.txn, since)?)
-            }
-        };
-        let until = fits(charges);
-        self.note(scope, reason, until);
-        Ok(())
     }
 
     fn refuse_all(&mut self, reason: Reason, until: Option<Timestamp>) {

@@ -3,6 +3,7 @@
 //! Everything here but the governor is pure, and nothing outside of it may make a [`Reservation`].
 
 mod breaker;
+mod charges;
 mod estimate;
 mod governor;
 pub mod model;
@@ -16,6 +17,7 @@ mod tests;
 
 pub use crate::store::ledger::Mode;
 pub use breaker::Breaker;
+pub use charges::Charges;
 pub use estimate::TooLarge;
 pub use governor::{
     Claim, ClaimOutcome, ClaimRequest, Work, breaker, claim, preflight, settle, trip,

@@ -7,7 +7,7 @@ use super::Mode;
 use crate::clock::Timestamp;
 use crate::config::{PlanBudget, RoleShares};
 use crate::ids::{MicroUsd, Tokens, UserId};
-use crate::store::ledger::{Charge, Cost, Whose};
+use crate::store::ledger::{Charge, Cost};
 use crate::store::queue::Role;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -43,18 +43,18 @@ pub enum WindowKind {
 }
 
 impl WindowKind {
-    /// Which rows it adds up.
-    pub fn whose(self) -> Whose {
-        match self {
-            Self::Role(role) => Whose::Role(role),
-            Self::Contributor(actor) => Whose::Actor(actor),
-            _ => Whose::Everybody,
-        }
-    }
-
     /// Whether a full one stops every run that spends.
     pub fn is_everybodys(self) -> bool {
-        self.whose() == Whose::Everybody
+        !matches!(self, Self::Role(_) | Self::Contributor(_))
+    }
+
+    /// Whether it adds `charge` up.
+    fn counts(self, charge: &Charge) -> bool {
+        match self {
+            Self::Role(role) => charge.role == role,
+            Self::Contributor(actor) => charge.actor == actor.get(),
+            _ => true,
+        }
     }
 
     /// The part of `cost` that it limits: tokens, or millionths of a dollar.
@@ -185,8 +185,7 @@ impl Window {
         if rest.admits(need, requested) {
             return Some(now);
         }
-        let since = self.start(now);
-        for charge in charges.iter().filter(|charge| charge.at > since) {
+        for charge in self.inside(charges, now) {
             rest.charged = rest.charged.saturating_sub(self.part(charge));
             if rest.admits(need, requested) {
                 return Some(charge.at.plus(self.duration));
@@ -197,16 +196,17 @@ impl Window {
 
     /// What `charge` fills of it, wherever in time it lies.
     fn part(self, charge: &Charge) -> u64 {
-        let counts = match self.kind.whose() {
-            Whose::Everybody => true,
-            Whose::Role(role) => charge.role == role,
-            Whose::Actor(actor) => charge.actor == actor.get(),
-        };
-        if counts {
+        if self.kind.counts(charge) {
             self.kind.amount(charge.cost)
         } else {
             0
         }
+    }
+
+    /// Those of `charges` (oldest first) that lie in it.
+    fn inside(self, charges: &[Charge], now: Timestamp) -> &[Charge] {
+        let since = self.start(now);
+        &charges[charges.partition_point(|charge| charge.at <= since)..]
     }
 }
 
@@ -225,10 +225,9 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Adds up `charges` as the ledger does.
+    /// Adds up those of `charges` (oldest first) that lie in `window` at `now`.
     pub fn of(window: Window, charges: &[Charge], now: Timestamp) -> Self {
-        let since = window.start(now);
-        let inside = charges.iter().filter(|charge| charge.at > since);
+        let inside = window.inside(charges, now).iter();
         let charged = inside.fold(0_u64, |sum, charge| sum.saturating_add(window.part(charge)));
         Self { window, charged }
     }

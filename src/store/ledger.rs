@@ -1,7 +1,7 @@
 //! What was reserved and spent. Append-only: a row is opened at the claim, closed once, and never
 //! deleted.
 
-use rusqlite::{Row, named_params, params};
+use rusqlite::{ToSql, named_params, params};
 use serde::{Deserialize, Serialize};
 
 use super::queue::Role;
@@ -216,51 +216,11 @@ impl Cost {
     };
 }
 
-/// Which rows count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Whose {
-    /// All.
-    Everybody,
-    /// Those of one role.
-    Role(Role),
-    /// Those that one account caused.
-    Actor(UserId),
-}
-
-/// What is charged since `since` (exclusive): what was used, or what is reserved while a row is open.
-///
-/// # Errors
-/// When the store can't be read.
-pub fn charged(txn: &Txn<'_>, since: Timestamp, whose: Whose) -> Result<Cost, StoreError> {
-    let since = since.to_string();
-    let sums = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-    let (tokens, money): (i64, i64) = match whose {
-        Whose::Everybody => txn
-            .prepare_cached(include_str!("../../sql/ledger/charged.sql"))?
-            .query_row(named_params! { ":since": since }, sums)?,
-        Whose::Role(role) => txn
-            .prepare_cached(include_str!("../../sql/ledger/charged_to_role.sql"))?
-            .query_row(
-                named_params! { ":since": since, ":role": role.as_str() },
-                sums,
-            )?,
-        Whose::Actor(actor) => txn
-            .prepare_cached(include_str!("../../sql/ledger/charged_to_actor.sql"))?
-            .query_row(
-                named_params! { ":since": since, ":actor": actor.get() },
-                sums,
-            )?,
-    };
-    let money = loaded("ledger", "sum", "used_microusd", money)?;
-    Ok(Cost {
-        tokens: Tokens(loaded("ledger", "sum", "used_tokens", tokens)?),
-        money: MicroUsd(money),
-    })
-}
-
 /// One row of the ledger as a window sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Charge {
+    /// Its place in the ledger.
+    pub id: i64,
     /// When it was reserved.
     pub at: Timestamp,
     /// The account's id; stores of other tools may hold any number.
@@ -269,32 +229,74 @@ pub struct Charge {
     pub role: Role,
     /// What was used, or is reserved.
     pub cost: Cost,
+    /// It is not settled: its cost changes once more.
+    pub open: bool,
 }
 
-/// The single charges behind [`charged`], oldest first: the order in which they leave the window.
+/// The charges since `since` (exclusive), oldest first.
 ///
 /// # Errors
 /// When the store or a row can't be read.
 pub fn charges(txn: &Txn<'_>, since: Timestamp) -> Result<Vec<Charge>, StoreError> {
-    let mut statement = txn.prepare_cached(include_str!("../../sql/ledger/charges.sql"))?;
-    let mut rows = statement.query(named_params! { ":since": since.to_string() })?;
+    let sql = include_str!("../../sql/ledger/charges.sql");
+    read_charges(txn, sql, named_params! { ":since": since.to_string() })
+}
+
+/// The charges behind the one with the id `last`, in the order in which they were made.
+///
+/// # Errors
+/// When the store or a row can't be read.
+pub fn charges_after(txn: &Txn<'_>, last: i64) -> Result<Vec<Charge>, StoreError> {
+    let sql = include_str!("../../sql/ledger/charges_after.sql");
+    read_charges(txn, sql, named_params! { ":last": last })
+}
+
+/// One charge as it stands.
+///
+/// # Errors
+/// When the store or the row can't be read.
+pub fn charge(txn: &Txn<'_>, id: i64) -> Result<Option<Charge>, StoreError> {
+    let sql = include_str!("../../sql/ledger/charge.sql");
+    Ok(read_charges(txn, sql, named_params! { ":id": id })?.pop())
+}
+
+/// The largest id that was given; 0 when there is none.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn last_id(txn: &Txn<'_>) -> Result<i64, StoreError> {
+    let sql = "SELECT coalesce(max(id), 0) FROM ledger";
+    Ok(txn
+        .prepare_cached(sql)?
+        .query_row([], |row| row.get(0))?)
+}
+
+fn read_charges(
+    txn: &Txn<'_>,
+    sql: &str,
+    values: &[(&str, &dyn ToSql)],
+) -> Result<Vec<Charge>, StoreError> {
+    let mut statement = txn.prepare_cached(sql)?;
+    let mut rows = statement.query(values)?;
     let mut charges = Vec::new();
     while let Some(row) = rows.next()? {
-        let (at, role): (String, String) = (row.get(0)?, row.get(2)?);
+        let (at, role): (String, String) = (row.get(1)?, row.get(3)?);
         let place = Place {
             table: "ledger",
             key: &at,
         };
         charges.push(Charge {
+            id: row.get(0)?,
             at: at
                 .parse()
                 .map_err(|error| place.wrong("reserved_at", error))?,
-            actor: row.get(1)?,
+            actor: row.get(2)?,
             role: Role::parse(&role).map_err(|error| place.wrong("role", error))?,
             cost: Cost {
-                tokens: Tokens(loaded("ledger", &at, "used_tokens", row.get(3)?)?),
-                money: MicroUsd(loaded("ledger", &at, "used_microusd", row.get(4)?)?),
+                tokens: Tokens(loaded("ledger", &at, "used_tokens", row.get(4)?)?),
+                money: MicroUsd(loaded("ledger", &at, "used_microusd", row.get(5)?)?),
             },
+            open: row.get(6)?,
         });
     }
     Ok(charges)

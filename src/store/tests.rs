@@ -3,7 +3,7 @@ use std::time::Duration;
 use rusqlite::{Params, params};
 use tempfile::TempDir;
 
-use super::ledger::{Cost, Mode, NewReservation, Whose};
+use super::ledger::{Confidence, Cost, Mode, NewReservation, Settlement, StopReason};
 use super::queue::{Claimable, Command, Kind, NewTrigger, Role, Trigger};
 use super::runs::{Outcome, Publication, Run};
 use super::watermarks::Stream;
@@ -658,62 +658,44 @@ fn reserve(shelf: &mut Shelf, tokens: u64, actor: i64, role: Role, at: Timestamp
 }
 
 #[test]
-fn what_is_charged_is_told_for_everybody_for_a_role_and_for_an_account() {
+fn charges_are_told_oldest_first_with_what_they_cost() {
     let mut shelf = Shelf::new();
     reserve(&mut shelf, 10, 101, Role::Review, start());
     reserve(&mut shelf, 20, 202, Role::Fix, later(1));
     reserve(&mut shelf, 40, 101, Role::Review, later(2));
-    let account = |id: i64| Whose::Actor(id.try_into().unwrap());
-    let before = start().minus(MINUTE);
-    let single = shelf.write(|txn| ledger::charges(txn, before));
-    assert!(single.is_sorted_by_key(|charge| charge.at), "oldest first");
-    let mut charged = |since: Timestamp, whose| {
-        let sum = shelf.write(|txn| ledger::charged(txn, since, whose));
-        assert_eq!(sum.money.0, sum.tokens.0 * 1_000);
-        let counts = |charge: &&ledger::Charge| {
-            charge.at > since
-                && match whose {
-                    Whose::Everybody => true,
-                    Whose::Role(role) => charge.role == role,
-                    Whose::Actor(actor) => charge.actor == actor.get(),
-                }
+    let settled = shelf.write(|txn| {
+        let settlement = Settlement {
+            used: Tokens(5),
+            money: None,
+            confidence: Confidence::Exact,
+            engine: None,
+            model: None,
+            lines: None,
+            reason: StopReason::Completed,
+            at: later(3),
         };
-        let parts = single.iter().filter(counts);
-        assert_eq!(
-            parts.map(|charge| charge.cost.tokens.0).sum::<u64>(),
-            sum.tokens.0
-        );
-        sum.tokens.0
-    };
-    assert_eq!(charged(before, Whose::Everybody), 70);
-    assert_eq!(
-        charged(start(), Whose::Everybody),
-        60,
-        "the window's start is outside"
-    );
-    assert_eq!(charged(before, Whose::Role(Role::Review)), 50);
-    assert_eq!(charged(before, Whose::Role(Role::Merge)), 0);
-    assert_eq!(charged(before, account(101)), 50);
-    assert_eq!(charged(before, account(202)), 20);
-    assert_eq!(charged(before, account(303)), 0);
-}
-
-#[test]
-fn absurd_amounts_stop_no_sum() {
-    let mut shelf = Shelf::new();
-    shelf.write(|txn| {
-        for key in ["a", "b", "c"] {
-            txn.execute(
-                "INSERT INTO ledger (dedupe_key, owner, actor_id, mode, reserved_tokens, reserved_at) \
-                 VALUES (?1, 'o', 1, 'full', 9223372036854775807, '2026-11-01T09:05:30Z')",
-                [key],
-            )?;
-        }
-        Ok(())
+        ledger::settle(txn, 3, &owner("w1"), &settlement)
     });
-    let before = start().minus(MINUTE);
-    let sum = shelf.write(|txn| ledger::charged(txn, before, Whose::Everybody));
-    assert!(sum.tokens > Tokens::MOST);
+    assert!(settled);
+    let since = |shelf: &mut Shelf, since: Timestamp| {
+        let charges = shelf.write(|txn| ledger::charges(txn, since));
+        charges
+            .iter()
+            .map(|charge| (charge.id, charge.actor, charge.role, charge.cost.tokens.0, charge.open))
+            .collect::<Vec<_>>()
+    };
+    // The first two were closed as lost when the next attempt of their trigger began.
+    let all = [
+        (1, 101, Role::Review, 10, false),
+        (2, 202, Role::Fix, 20, false),
+        (3, 101, Role::Review, 5, false),
+    ];
+    assert_eq!(since(&mut shelf, start().minus(MINUTE)), all);
+    assert_eq!(since(&mut shelf, start()), all[1..], "the start is outside");
+    let after = shelf.write(|txn| ledger::charges_after(txn, 2));
+    assert_eq!(after.len(), 1);
+    assert_eq!(shelf.write(|txn| ledger::charge(txn, 3)), Some(after[0]));
+    assert_eq!(shelf.write(ledger::last_id), 3);
 }
 
 // --- What history costs ---
@@ -758,20 +740,16 @@ fn measuring_a_window_reads_only_the_window() {
     let mut shelf = Shelf::new();
     for (sql, index) in [
         (
-            include_str!("../../sql/ledger/charged.sql"),
-            "COVERING INDEX ledger_window",
-        ),
-        (
-            include_str!("../../sql/ledger/charged_to_actor.sql"),
-            "COVERING INDEX ledger_by_actor",
-        ),
-        (
             include_str!("../../sql/ledger/charges.sql"),
             "INDEX ledger_window",
         ),
         (
-            include_str!("../../sql/ledger/charged_to_role.sql"),
-            "COVERING INDEX ledger_window",
+            include_str!("../../sql/ledger/charges_after.sql"),
+            "INTEGER PRIMARY KEY",
+        ),
+        (
+            include_str!("../../sql/ledger/charge.sql"),
+            "INTEGER PRIMARY KEY",
         ),
         (
             include_str!("../../sql/ledger/recent_reviews.sql"),

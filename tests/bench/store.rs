@@ -12,7 +12,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use prwarden::budget::{self, ClaimOutcome, ClaimRequest, Work};
+use prwarden::budget::{self, Charges, ClaimOutcome, ClaimRequest, Work};
 use prwarden::clock::{Clock, SystemClock};
 use prwarden::config::{BudgetConfig, Pacing, PlanBudget, Pool, RoleShares, WhenExhausted};
 use prwarden::findings::Assessment;
@@ -131,6 +131,7 @@ fn budget(session: u64) -> BudgetConfig {
 
 struct Bench {
     store: Store,
+    charges: Charges,
     budget: BudgetConfig,
     next: i64,
 }
@@ -145,6 +146,7 @@ impl Bench {
         }
         Self {
             store,
+            charges: Charges::default(),
             budget: budget(1_000_000_000_000),
             next: 10_000_000,
         }
@@ -189,7 +191,7 @@ impl Bench {
             max_attempts: 3,
             now: SystemClock.now(),
         };
-        budget::claim(&mut self.store, request).unwrap()
+        budget::claim(&mut self.store, &mut self.charges, request).unwrap()
     }
 
     /// The mean time of a cycle: a claim with its reservation, then settlement, record and completion

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::config::MoneyBudget;
-use crate::ids::MicroUsd;
 
 /// Plenty of tokens, two dollars a day, half a dollar for a run.
 fn bench() -> Bench {
@@ -31,11 +30,7 @@ fn spend(bench: &mut Bench, pr: i64, money: Option<u64>, confidence: Confidence)
 }
 
 fn cost(bench: &mut Bench) -> u64 {
-    let since = bench.now.minus(24 * HOUR);
-    let charged = bench
-        .store
-        .read(|txn| ledger::charged(txn, since, Whose::Everybody));
-    charged.unwrap().money.0
+    bench.sum(24 * HOUR).money.0
 }
 
 #[test]

@@ -12,9 +12,7 @@ use proptest::test_runner::{Config, TestError, TestRunner};
 
 use super::*;
 use crate::config::MoneyBudget;
-use crate::ids::MicroUsd;
 use crate::process::Identity;
-use crate::store::ledger::Cost;
 use crate::store::owners;
 
 const PROCESSES: usize = 2;
@@ -193,6 +191,8 @@ struct Running {
 
 struct World<'a> {
     stores: &'a mut [Store],
+    /// What each worker knows of the ledger.
+    charges: Vec<Charges>,
     mutation: Mutation,
     now: Timestamp,
     limits: Reload,
@@ -238,6 +238,7 @@ impl<'a> World<'a> {
         };
         let mut world = Self {
             stores,
+            charges: (0..PROCESSES * WORKERS).map(|_| Charges::default()).collect(),
             mutation,
             now: start(),
             limits,
@@ -519,7 +520,7 @@ impl<'a> World<'a> {
             max_attempts: ATTEMPTS,
             now,
         };
-        let outcome = claim(&mut self.stores[process], request).map_err(|error| error.to_string())?;
+        let outcome = claim(&mut self.stores[process], &mut self.charges[worker], request).map_err(|error| error.to_string())?;
         let claim = match outcome {
             ClaimOutcome::Claimed(claim) => *claim,
             ClaimOutcome::Idle { refused } => {
@@ -642,7 +643,7 @@ impl<'a> World<'a> {
     fn compare_sums(&mut self) -> Checked {
         for hours in [5, 24, 168] {
             let since = self.now.minus(hours * HOUR);
-            let found = self.stores[0].read(|txn| ledger::charged(txn, since, Whose::Everybody));
+            let found = sum(&mut self.stores[0], since);
             let inside = self.ledger.iter().filter(|entry| entry.at > since);
             let (tokens, money) = inside.fold((0, 0), |sum, entry| {
                 (sum.0 + entry.tokens, sum.1 + entry.money)
@@ -651,7 +652,6 @@ impl<'a> World<'a> {
                 tokens: Tokens(tokens),
                 money: MicroUsd(money),
             };
-            let found = found.unwrap();
             ensure!(
                 found == wanted,
                 "{found:?} is charged in {hours} h, not {wanted:?}"

@@ -139,7 +139,7 @@ fn an_unsound_policy_is_an_error_and_no_limit() {
             max_attempts: ATTEMPTS,
             now: bench.now,
         };
-        let error = claim(&mut bench.store, request).unwrap_err().to_string();
+        let error = claim(&mut bench.store, &mut bench.charges, request).unwrap_err().to_string();
         assert!(error.contains("budget_policy") && error.contains("policy"), "{error}");
     }
 }

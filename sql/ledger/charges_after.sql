@@ -1,0 +1,5 @@
+-- Reads the table's newest end.
+SELECT id, reserved_at, actor_id, role, coalesce(used_tokens, reserved_tokens),
+       coalesce(used_microusd, reserved_microusd), settled_at IS NULL
+FROM ledger
+WHERE id > :last
