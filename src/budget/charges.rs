@@ -8,20 +8,38 @@ use crate::store::{StoreError, Txn};
 /// The charges as one worker has read them.
 ///
 /// The ledger is append-only and a row changes once, when it is settled. So after the first look it is
-/// enough to read the rows that are new and those that were open, and a claim costs the same
+/// enough to read the rows that are new and those that were open, and a claim costs nearly the same
 /// whatever the week holds.
 #[derive(Debug, Default)]
 pub struct Charges {
-    /// Oldest first.
+    /// Oldest first; those before `since` are over.
     rows: Vec<Charge>,
-    /// Since when they are complete, and the last one that was looked at; `None` before the first look.
-    read: Option<(Timestamp, i64)>,
+    /// The ids of those that are not settled.
+    open: Vec<i64>,
+    /// What was read; `None` before the first time.
+    read: Option<Read>,
 }
+
+#[derive(Debug, Clone, Copy)]
+struct Read {
+    /// The rows are complete since then.
+    complete_since: Timestamp,
+    /// The window's start at the last time.
+    since: Timestamp,
+    /// The newest row of the whole ledger.
+    last_id: i64,
+}
+
+/// So many rows that are over are kept before they are dropped together.
+const OVER: usize = 4096;
 
 impl Charges {
     /// The charges of the 7 days before the last [`Charges::read`], oldest first.
     pub fn rows(&self) -> &[Charge] {
-        &self.rows
+        match self.read {
+            Some(read) => &self.rows[self.rows.partition_point(|row| row.at <= read.since)..],
+            None => &[],
+        }
     }
 
     /// Reads what is new since the last time.
@@ -30,29 +48,55 @@ impl Charges {
     /// When the store or a row can't be read.
     pub fn read(&mut self, txn: &Txn<'_>, now: Timestamp) -> Result<(), StoreError> {
         let since = now.minus(WEEK);
-        match self.read {
-            Some((complete_since, last)) if complete_since <= since => {
-                self.catch_up(txn, last)?;
+        let last_id = ledger::last_id(txn)?;
+        let complete_since = match self.read.take() {
+            Some(read) if read.complete_since <= since => {
+                self.catch_up(txn, read.last_id)?;
+                self.drop_old(since, read.complete_since)
             }
             // The first look, or the clock was set back to before what was kept.
-            _ => self.rows = ledger::charges(txn, since)?,
-        }
-        self.rows.retain(|charge| charge.at > since);
-        self.read = Some((since, ledger::last_id(txn)?));
+            _ => {
+                self.rows = ledger::charges(txn, since)?;
+                let open = self.rows.iter().filter(|row| row.open);
+                self.open = open.map(|row| row.id).collect();
+                since
+            }
+        };
+        self.read = Some(Read {
+            complete_since,
+            since,
+            last_id,
+        });
         Ok(())
     }
 
-    fn catch_up(&mut self, txn: &Txn<'_>, last: i64) -> Result<(), StoreError> {
-        for charge in self.rows.iter_mut().filter(|charge| charge.open) {
-            if let Some(current) = ledger::charge(txn, charge.id)? {
-                *charge = current;
+    fn catch_up(&mut self, txn: &Txn<'_>, last_id: i64) -> Result<(), StoreError> {
+        let mut fresh = ledger::charges_after(txn, last_id)?;
+        for id in std::mem::take(&mut self.open) {
+            // What is open is mostly new.
+            if let Some(at) = self.rows.iter().rposition(|row| row.id == id) {
+                self.rows.remove(at);
+                fresh.extend(ledger::charge(txn, id)?);
             }
         }
-        let new = ledger::charges_after(txn, last)?;
-        if !new.is_empty() {
-            self.rows.extend(new);
-            self.rows.sort_by_key(|charge| charge.at);
+        for charge in fresh {
+            if charge.open {
+                self.open.push(charge.id);
+            }
+            let later = self.rows.iter().rev().take_while(|row| row.at > charge.at);
+            let at = self.rows.len() - later.count();
+            self.rows.insert(at, charge);
         }
         Ok(())
+    }
+
+    /// Drops what was over before `since`, when it is much; tells since when the rest is complete.
+    fn drop_old(&mut self, since: Timestamp, complete_since: Timestamp) -> Timestamp {
+        let over = self.rows.partition_point(|row| row.at <= since);
+        if over < OVER {
+            return complete_since;
+        }
+        self.rows.drain(..over);
+        since
     }
 }
