@@ -228,9 +228,7 @@ impl ClockWatch {
 
     /// Whether the clock was set by more than a minute since the last look.
     pub fn look(&mut self, clock: &dyn Clock) -> Option<ClockSet> {
-        let expected = self
-            .now
-            .plus(clock.elapsed().saturating_sub(self.elapsed));
+        let expected = self.now.plus(clock.elapsed().saturating_sub(self.elapsed));
         *self = Self::new(clock);
         let (back, ahead) = (expected.since(self.now), self.now.since(expected));
         if back > Self::TOLERANCE {

@@ -99,6 +99,82 @@ fn a_run_whose_lease_was_lost_finishes_nothing() {
     assert_eq!(world.count("SELECT count(*) FROM runs"), 0);
 }
 
+/// A world whose engine is this shell script.
+fn with_engine(script: &str, more: &str) -> World {
+    let world = World::new();
+    let engine = world.script("engine", script);
+    world.configure(&format!(
+        "[engine]\nkind = \"command\"\ncommand = [\"{}\"]\n{more}\
+         [budget]\nsession_tokens = \"2m\"\nweekly_tokens = \"20m\"\nmax_run_tokens = \"100k\"\n",
+        engine.display()
+    ));
+    world.once();
+    world
+}
+
+#[test]
+fn what_would_fail_again_is_paid_once() {
+    let world = with_engine(
+        "#!/bin/sh\necho '{\"error\": {\"kind\": \"permanent\", \"message\": \"no\"}, \
+         \"usage\": {\"input_tokens\": 90000}}'\n",
+        "",
+    );
+    world.open_plain(MONA.1, "two");
+    world.once();
+    let given_up = "SELECT count(*) FROM queue WHERE status = 'abandoned' AND attempts = 1";
+    assert_eq!(world.count(given_up), 1);
+    assert_eq!(world.count("SELECT sum(used_tokens) FROM ledger"), 90_000);
+}
+
+#[test]
+fn an_earlier_round_that_cant_be_read_costs_nothing() {
+    let world = with_engine("#!/bin/sh\nexit 1\n", "");
+    let number = world.open_plain(MONA.1, "two");
+    let store = rusqlite::Connection::open(world.store()).unwrap();
+    let row = "INSERT INTO runs (dedupe_key, repo, pr_number, head_sha, outcome, findings, recorded_at) \
+               VALUES ('k', 'acme/widgets', ?1, 'b', 'completed', '{oops', '2026-11-01T09:00:00Z')";
+    store.execute(row, [number]).unwrap();
+    drop(store);
+    let log = world.once();
+    assert!(log.contains("runs") && log.contains("findings"), "{log}");
+    assert_eq!(world.count("SELECT sum(used_tokens) FROM ledger"), 0);
+    let open = "SELECT count(*) FROM ledger WHERE settled_at IS NULL";
+    assert_eq!(world.count(open), 0);
+    let waiting = "SELECT count(*) FROM queue WHERE status = 'pending'";
+    assert_eq!(world.count(waiting), 1);
+}
+
+#[test]
+fn a_lease_that_is_lost_during_the_checkout_starts_no_engine() {
+    let world = with_engine(
+        "#!/bin/sh\ntouch \"$0.ran\"\nexit 1\n",
+        "[worker]\ncount = 1\n",
+    );
+    world.open_plain(MONA.1, "two");
+    let git = world.script(
+        "slow-git",
+        "#!/bin/sh\ncase \"$*\" in *fetch*) touch \"${0%/*}/fetching\"; sleep 2;; esac\nexec git \"$@\"\n",
+    );
+    let file = world.path("prwarden.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let text = text.replace(
+        "[workspace]\n",
+        &format!("[workspace]\ngit = \"{}\"\n", git.display()),
+    );
+    let text = text.replace("[worker]\n", "[worker]\nlease_seconds = 330\n");
+    let text = text.replace("[engine]\n", "[engine]\ntimeout_seconds = 1\n");
+    std::fs::write(&file, text).unwrap();
+    let mut running = Running(world.command(&["once"]).spawn().unwrap());
+    let fetching = world.path("fetching");
+    eventually("the fetch", || fetching.exists());
+    let store = rusqlite::Connection::open(world.store()).unwrap();
+    store.busy_timeout(support::PATIENCE).unwrap();
+    let taken = "UPDATE queue SET owner = 'another' WHERE status = 'claimed'";
+    assert_eq!(store.execute(taken, []).unwrap(), 1);
+    running.0.wait().unwrap();
+    assert!(!world.path("engine.ran").exists(), "the engine was asked");
+}
+
 #[test]
 fn a_usage_limit_stops_everything_that_spends_and_is_told_once() {
     let world = World::new();

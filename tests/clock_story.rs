@@ -51,15 +51,17 @@ fn polls_go_on_watermarks_stay_and_the_log_says_it() {
     )
     .unwrap();
     let (context, path) = (Arc::clone(&started.context), world.store());
-    let poller = std::thread::spawn(move || {
-        Poller::new(&context, Start::Daemon).run(&path)
-    });
+    let poller = std::thread::spawn(move || Poller::new(&context, Start::Daemon).run(&path));
     let polls = || world.double.requests().len();
     let queued = || world.count("SELECT count(*) FROM queue");
     let marks = || {
         let store = rusqlite::Connection::open(world.store()).unwrap();
-        let mut marks = store.prepare("SELECT name, at FROM watermarks ORDER BY name").unwrap();
-        let rows = marks.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)));
+        let mut marks = store
+            .prepare("SELECT name, at FROM watermarks ORDER BY name")
+            .unwrap();
+        let rows = marks.query_map([], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+        });
         rows.unwrap().map(Result::unwrap).collect::<Vec<_>>()
     };
     eventually("the first poll", || polls() >= 3);

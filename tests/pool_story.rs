@@ -23,7 +23,8 @@ impl Pool {
     fn new() -> Self {
         let world = World::new();
         world.double.add_repo(OTHER, world.git.path());
-        let script = "#!/bin/sh\n\"$PRWARDEN\" sample-engine | sed 's/\"usage\":{[^}]*}/\"usage\":null/'\n";
+        let script =
+            "#!/bin/sh\n\"$PRWARDEN\" sample-engine | sed 's/\"usage\":{[^}]*}/\"usage\":null/'\n";
         let engine = format!(
             "[engine]\nkind = \"command\"\ncommand = [\"{}\"]\nenv = [\"PRWARDEN\"]\n\
              [poll]\nfloor_seconds = 1\nceiling_seconds = 1\n[worker]\ncount = 2\n",
@@ -115,12 +116,19 @@ fn a_second_authority_is_refused_until_the_first_steps_down() {
 #[test]
 fn who_complies_ends_with_3_without_limits_and_starts_once_there_are_some() {
     let pool = Pool::new();
-    pool.configure("one.toml", REPO, &format!("authority = true\n{}", limits(2)));
+    pool.configure(
+        "one.toml",
+        REPO,
+        &format!("authority = true\n{}", limits(2)),
+    );
     pool.configure("two.toml", OTHER, "authority = false\n");
     for command in ["once", "run"] {
         let early = pool.command("two.toml", &[command]).output().unwrap();
         assert_eq!(early.status.code(), Some(3), "{}", text(&early));
-        assert!(text(&early).contains("budget.authority = true"), "the remedy");
+        assert!(
+            text(&early).contains("budget.authority = true"),
+            "the remedy"
+        );
     }
     assert_eq!(pool.once("one.toml").status.code(), Some(0));
     assert_eq!(pool.once("two.toml").status.code(), Some(0));
@@ -133,11 +141,14 @@ fn who_complies_ends_with_3_without_limits_and_starts_once_there_are_some() {
 #[test]
 fn an_authoritys_reload_reaches_a_running_process_that_complies() {
     let pool = Pool::new();
-    pool.configure("one.toml", REPO, &format!("authority = true\n{}", limits(1)));
+    pool.configure(
+        "one.toml",
+        REPO,
+        &format!("authority = true\n{}", limits(1)),
+    );
     let authority = pool.run("one.toml");
     eventually("the limits are published", || {
-        pool.world.store().exists()
-            && pool.log("one.toml").contains("watching")
+        pool.world.store().exists() && pool.log("one.toml").contains("watching")
     });
     pool.configure("two.toml", OTHER, "authority = false\n");
     let member = pool.run("two.toml");
@@ -151,7 +162,11 @@ fn an_authoritys_reload_reaches_a_running_process_that_complies() {
         pool.log("two.toml").contains("nothing that spends starts")
     });
     assert_eq!(pool.reviews(second), 0);
-    pool.configure("one.toml", REPO, &format!("authority = true\n{}", limits(3)));
+    pool.configure(
+        "one.toml",
+        REPO,
+        &format!("authority = true\n{}", limits(3)),
+    );
     kill(Pid::from_raw(authority.0.id() as i32), Signal::SIGHUP).unwrap();
     eventually("the reload", || pool.log("one.toml").contains("reloaded"));
     let third = pool.open("four");
@@ -159,20 +174,36 @@ fn an_authoritys_reload_reaches_a_running_process_that_complies() {
         pool.reviews(second) == 1 && pool.reviews(third) == 1
     });
     let told = pool.log("two.toml");
-    assert_eq!(told.matches("nothing that spends starts").count(), 1, "{told}");
+    assert_eq!(
+        told.matches("nothing that spends starts").count(),
+        1,
+        "{told}"
+    );
     drop(member);
 }
 
 #[test]
 fn a_process_that_shares_with_nobody_keeps_its_store_to_itself() {
     let pool = Pool::new();
-    pool.configure("one.toml", REPO, &format!("authority = true\n{}", limits(1)));
+    pool.configure(
+        "one.toml",
+        REPO,
+        &format!("authority = true\n{}", limits(1)),
+    );
     pool.configure("alone.toml", OTHER, &limits(1));
     let running = pool.run("one.toml");
     eventually("it runs", || pool.log("one.toml").contains("watching"));
     assert_eq!(pool.once("alone.toml").status.code(), Some(75));
-    pool.configure("twin.toml", REPO, &format!("authority = true\n{}", limits(1)));
-    assert_eq!(pool.once("twin.toml").status.code(), Some(75), "the same name");
+    pool.configure(
+        "twin.toml",
+        REPO,
+        &format!("authority = true\n{}", limits(1)),
+    );
+    assert_eq!(
+        pool.once("twin.toml").status.code(),
+        Some(75),
+        "the same name"
+    );
     drop(running);
     assert_eq!(pool.once("alone.toml").status.code(), Some(0));
 }

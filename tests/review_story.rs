@@ -227,6 +227,44 @@ fn with_on_push_each_new_head_is_reviewed() {
 }
 
 #[test]
+fn a_branch_that_is_set_back_to_a_head_that_gave_way_is_reviewed() {
+    let world = watched();
+    let on_push = |more: &str| {
+        world.configure(&format!("[budget]\nenabled = {more}\n"));
+        let text = std::fs::read_to_string(world.path("prwarden.toml")).unwrap();
+        let text = text.replace("[triggers]\n", "[triggers]\non_push = true\n");
+        std::fs::write(world.path("prwarden.toml"), text).unwrap();
+    };
+    let git = |args: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        let output = git
+            .arg("--git-dir")
+            .arg(world.git.path())
+            .args(args)
+            .output();
+        String::from_utf8(output.unwrap().stdout)
+            .unwrap()
+            .trim()
+            .to_owned()
+    };
+    on_push("false");
+    let number = world.open_plain(MONA.1, "two");
+    let first = git(&["rev-parse", "refs/heads/two"]);
+    world.once();
+    let more = [("src/two.rs", "pub fn two() -> u32 {\n    3\n}\n")];
+    world.git.commit("two", &more, "More").unwrap();
+    world.double.push(REPO, number);
+    world.once();
+    git(&["update-ref", "refs/heads/two", &first]);
+    world.double.push(REPO, number);
+    on_push("true");
+    world.once();
+    let reviews = world.reviews(number);
+    assert_eq!(reviews.len(), 1);
+    assert!(reviews[0].contains(&first[..10]), "{}", reviews[0]);
+}
+
+#[test]
 fn nothing_older_than_the_first_start_is_bought() {
     let world = World::new();
     let long_ago = "2026-01-01T00:00:00Z".parse().unwrap();

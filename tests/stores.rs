@@ -360,7 +360,7 @@ fn the_work_and_the_runs_of_an_old_store_can_be_read() {
         store
             .write(|txn| {
                 queue::walk(txn, request, |row| {
-                    claimable.push(row.key);
+                    claimable.push(row.unwrap().key);
                     Ok(None::<()>)
                 })
             })

@@ -14,7 +14,7 @@ use crate::ids::{MicroUsd, OwnerName, RepoName, Tokens};
 use crate::store::ledger::{
     self, Charge, Confidence, Cost, NewReservation, Settlement, StopReason,
 };
-use crate::store::queue::{self, Claimable, Kind, Trigger};
+use crate::store::queue::{self, Claimable, Kind, Trigger, Unreadable};
 use crate::store::{Store, StoreError, Txn, budget_state, runs};
 
 /// What a claim needs to know.
@@ -88,7 +88,7 @@ pub fn claim(
         queue::bound_future(txn, claimable, request.lease)?;
         queue::abandon_exhausted(txn, claimable)?;
         let mut admission = Admission::new(txn, charges, request);
-        let found = queue::walk(txn, claimable, |row| admission.consider(row))?;
+        let found = queue::walk(txn, claimable, |row| admission.visit(row))?;
         match found {
             Some(Considered::Claimed(claim)) => Ok(ClaimOutcome::Claimed(claim)),
             Some(Considered::Ended) | None => Ok(ClaimOutcome::Idle {
@@ -134,7 +134,7 @@ pub fn settle(
     ledger::settle(txn, id, &reservation.owner, &settlement)
 }
 
-/// Whether a change of `lines` reviewable lines fits the reservation.
+/// Whether a change of `lines` reviewable lines, whose diff has `bytes`, fits the reservation.
 ///
 /// # Errors
 /// When the store can't be read.
@@ -142,9 +142,15 @@ pub fn preflight(
     txn: &Txn<'_>,
     reservation: &Reservation,
     lines: u32,
+    bytes: u64,
 ) -> Result<Result<(), TooLarge>, StoreError> {
     let sample = ledger::rate_sample(txn)?;
-    Ok(estimate::check(lines, reservation.cost.tokens, sample))
+    Ok(estimate::check(
+        lines,
+        bytes,
+        reservation.cost.tokens,
+        sample,
+    ))
 }
 
 /// The account's own limit was met: nothing is admitted for 5 h, and every limit shrinks by a tenth.
@@ -216,6 +222,20 @@ impl<'a> Admission<'a> {
             measured: HashMap::new(),
             closed: false,
             refused: Vec::new(),
+        }
+    }
+
+    /// A row that can't be read holds up nobody but itself.
+    fn visit(
+        &mut self,
+        row: Result<Trigger, Unreadable>,
+    ) -> Result<Option<Considered>, StoreError> {
+        match row {
+            Ok(row) => self.consider(row),
+            Err(Unreadable { key, why }) => {
+                self.note(Scope::Row(key), Reason::Unreadable { why }, None);
+                Ok(None)
+            }
         }
     }
 

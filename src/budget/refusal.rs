@@ -68,6 +68,11 @@ pub enum Reason {
     },
     /// The pull request was reviewed a short while ago, or often today.
     Paced,
+    /// A value of the row is none that this program knows.
+    Unreadable {
+        /// Table, key, column and value.
+        why: String,
+    },
 }
 
 impl Refusal {
@@ -75,6 +80,7 @@ impl Refusal {
     pub fn level(&self) -> log::Level {
         match self.reason {
             Reason::Paced => log::Level::Info,
+            Reason::Unreadable { .. } => log::Level::Error,
             _ => log::Level::Warn,
         }
     }
@@ -91,6 +97,7 @@ impl Refusal {
             Reason::NoRoom { window, .. } => format!("{window}: no room"),
             Reason::MentionOnly { window } => format!("{window}: requests only"),
             Reason::Paced => "paced".to_owned(),
+            Reason::Unreadable { .. } => "unreadable".to_owned(),
         };
         format!("{}: {reason}", self.scope)
     }
@@ -128,6 +135,7 @@ impl fmt::Display for Refusal {
             Reason::Paced => f.write_str(
                 "the pull request was reviewed a short while ago, or often enough today",
             )?,
+            Reason::Unreadable { why } => f.write_str(why)?,
             Reason::Tripped { percent } => write!(
                 f,
                 "the engine's account has met its own usage limit; from then on {percent} % of the \

@@ -8,7 +8,8 @@ use super::*;
 use crate::clock::Timestamp;
 use crate::config::{BudgetConfig, Pacing, PlanBudget, Pool, RoleShares, WhenExhausted};
 use crate::ids::{
-    CommentRef, CommentSource, CommitSha, DedupeKey, MicroUsd, OwnerName, PrNumber, RepoName, Tokens, UserId,
+    CommentRef, CommentSource, CommitSha, DedupeKey, MicroUsd, OwnerName, PrNumber, RepoName,
+    Tokens, UserId,
 };
 use crate::store::ledger::{self, Confidence, Cost, Settlement, StopReason};
 use crate::store::queue::{self, Command, Kind, NewTrigger};
@@ -18,9 +19,9 @@ use crate::store::{Store, StoreError};
 mod gate;
 mod money;
 mod pacing;
-mod sharing;
 mod schedules;
 mod shares;
+mod sharing;
 mod tripped;
 
 const RUN: u64 = 100;
@@ -250,6 +251,30 @@ fn nothing_is_refused_when_nothing_waits() {
 }
 
 #[test]
+fn a_row_that_cant_be_read_is_named_and_holds_up_nobody() {
+    let mut bench = Bench::new(session_of(9));
+    let strange = bench.mention(1, 7);
+    let sane = bench.mention(2, 7);
+    bench
+        .store
+        .write(|txn| {
+            let sql = "UPDATE queue SET command = 'summarize' WHERE dedupe_key = ?1";
+            Ok::<_, StoreError>(txn.execute(sql, [strange.as_str()])?)
+        })
+        .unwrap();
+    assert_eq!(bench.run().0, sane);
+    let refused = bench.refused();
+    assert_eq!(refused.len(), 1);
+    assert_eq!(refused[0].scope, Scope::Row(strange));
+    assert_eq!(refused[0].level(), log::Level::Error);
+    assert!(
+        refused[0].to_string().contains("summarize"),
+        "{}",
+        refused[0]
+    );
+}
+
+#[test]
 fn a_full_window_refuses_everything_and_says_when_it_may_pass() {
     let mut bench = Bench::new(session_of(2));
     for pr in 1..=5 {
@@ -425,7 +450,10 @@ fn an_account_that_used_up_its_share_delays_nobody_else() {
     assert_eq!(refused[0].scope, Scope::Account(user(7)));
     assert_eq!(refused[0].until, Some(start().plus(7 * 24 * HOUR)));
     let told = refused[0].to_string();
-    assert!(told.contains("account 7 (7 d) window has 80 tokens left"), "{told}");
+    assert!(
+        told.contains("account 7 (7 d) window has 80 tokens left"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -547,17 +575,27 @@ fn a_change_that_is_too_large_does_not_fit_its_reservation() {
     let mut bench = Bench::new(session_of(1));
     bench.opened(1, 7);
     let (_, reservation) = bench.run();
-    let fits = |bench: &mut Bench, lines| {
-        let fits = bench.store.read(|txn| preflight(txn, &reservation, lines));
+    let fits = |bench: &mut Bench, lines, bytes| {
+        let fits = bench
+            .store
+            .read(|txn| preflight(txn, &reservation, lines, bytes));
         fits.unwrap()
     };
-    assert_eq!(fits(&mut bench, 2), Ok(()));
+    assert_eq!(fits(&mut bench, 2, 4 * RUN), Ok(()));
     let wanted = TooLarge {
         lines: 3,
+        bytes: 60,
         estimate: Tokens(120),
         reserved: Tokens(RUN),
     };
-    assert_eq!(fits(&mut bench, 3), Err(wanted));
+    assert_eq!(fits(&mut bench, 3, 60), Err(wanted));
+    let one_long_line = TooLarge {
+        lines: 1,
+        bytes: 9_000_000,
+        estimate: Tokens(2_250_000),
+        reserved: Tokens(RUN),
+    };
+    assert_eq!(fits(&mut bench, 1, 9_000_000), Err(one_long_line));
 }
 
 #[test]

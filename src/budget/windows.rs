@@ -254,5 +254,4 @@ impl Measured {
     pub fn admits(self, need: Cost, requested: bool) -> bool {
         self.has_room(need) && (requested || self.mode() < Mode::MentionOnly)
     }
-
 }

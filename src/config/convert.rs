@@ -13,7 +13,9 @@ use super::raw::{Report, Section, elements};
 use super::rules::{Context, rules};
 use super::types::*;
 use super::urls;
-use super::values::{choice, dollars, flag, path, percent, program, seconds, text, tokens, variable, whole};
+use super::values::{
+    choice, dollars, flag, path, percent, program, seconds, text, tokens, variable, whole,
+};
 use super::{check, defaults};
 use crate::ids::RepoName;
 

@@ -521,8 +521,21 @@ pub static LOG: Section = Section {
 
 /// All sections in the order in which a template shows them.
 pub static SECTIONS: [&Section; 15] = [
-    &GITHUB, &REPO, &TRIGGERS, &IGNORE, &POLL, &BUDGET, &WORKER, &ENGINE, &REVIEW, &PUBLISH,
-    &ROLES, &REVIEW_ROLE, &STORE, &WORKSPACE, &LOG,
+    &GITHUB,
+    &REPO,
+    &TRIGGERS,
+    &IGNORE,
+    &POLL,
+    &BUDGET,
+    &WORKER,
+    &ENGINE,
+    &REVIEW,
+    &PUBLISH,
+    &ROLES,
+    &REVIEW_ROLE,
+    &STORE,
+    &WORKSPACE,
+    &LOG,
 ];
 
 /// Whether a section is read for the whole process or for one `[[repo]]`.

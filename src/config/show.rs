@@ -124,7 +124,11 @@ fn process(config: &Config) -> Vec<Entry> {
             entries.extend([
                 (&keys::BUDGET, "daily_usd", limit(money.daily_microusd)),
                 (&keys::BUDGET, "weekly_usd", limit(money.weekly_microusd)),
-                (&keys::BUDGET, "max_run_usd", dollars(money.max_run_microusd)),
+                (
+                    &keys::BUDGET,
+                    "max_run_usd",
+                    dollars(money.max_run_microusd),
+                ),
             ]);
         }
     }

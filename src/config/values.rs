@@ -142,8 +142,12 @@ pub(super) fn dollars(value: &DeValue<'_>) -> Parsed<MicroUsd> {
             ));
         }
     };
-    let amount = parse_dollars(text)
-        .ok_or_else(|| Wrong::new(format!("{} is not an amount of dollars", quoted(text)), REMEDY))?;
+    let amount = parse_dollars(text).ok_or_else(|| {
+        Wrong::new(
+            format!("{} is not an amount of dollars", quoted(text)),
+            REMEDY,
+        )
+    })?;
     if amount == 0 {
         return Err(Wrong::new(
             "zero dollars allow no run",

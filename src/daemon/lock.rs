@@ -1,6 +1,6 @@
 //! One daemon or cycle per store, or per member of a pool: a lock that dies with its process.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -64,7 +64,10 @@ impl InstanceLock {
 }
 
 fn lock(store: &Path, suffix: &str, how: FlockArg) -> Result<Flock<File>, LockError> {
-    let mut name = store.as_os_str().to_owned();
+    // One store is one store, by whatever links it is reached.
+    let mut name = fs::canonicalize(store)
+        .unwrap_or_else(|_| store.to_owned())
+        .into_os_string();
     name.push(suffix);
     let path = PathBuf::from(name);
     let file = OpenOptions::new()
@@ -102,6 +105,16 @@ mod tests {
         ));
         drop(first);
         InstanceLock::take(&store).unwrap();
+    }
+
+    #[test]
+    fn a_link_leads_to_the_same_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, link) = (dir.path().join("state.db"), dir.path().join("link.db"));
+        fs::write(&store, "").unwrap();
+        std::os::unix::fs::symlink(&store, &link).unwrap();
+        let _first = InstanceLock::take(&store).unwrap();
+        assert!(matches!(InstanceLock::take(&link), Err(LockError::Held(_))));
     }
 
     #[test]

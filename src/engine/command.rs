@@ -108,30 +108,30 @@ fn file(file: &FileChange) -> Value {
 #[serde(deny_unknown_fields)]
 struct WireUsage {
     #[serde(default)]
-    input_tokens: u64,
+    input_tokens: Option<u64>,
     #[serde(default)]
-    output_tokens: u64,
+    output_tokens: Option<u64>,
     #[serde(default)]
-    cache_read_tokens: u64,
+    cache_read_tokens: Option<u64>,
     #[serde(default)]
-    cache_write_tokens: u64,
+    cache_write_tokens: Option<u64>,
     #[serde(default)]
     cost_usd: Option<f64>,
 }
 
 impl WireUsage {
     fn measured(&self) -> Usage {
-        let tokens = [
+        let counts = [
+            self.input_tokens,
             self.output_tokens,
             self.cache_read_tokens,
             self.cache_write_tokens,
         ];
-        let tokens = tokens
-            .into_iter()
-            .fold(self.input_tokens, u64::saturating_add);
+        // No count at all is no measurement.
+        let tokens = counts.into_iter().flatten().reduce(u64::saturating_add);
         let micro = self.cost_usd.filter(|usd| *usd >= 0.0);
         Usage {
-            tokens: Some(Tokens(tokens)),
+            tokens: tokens.map(Tokens),
             cost_microusd: micro.map(|usd| (usd * 1e6).round() as u64),
         }
     }

@@ -303,6 +303,13 @@ impl Engine {
     ) -> Outcome {
         let mut finished = match process::run_with_grace(&prepared.program, stop, self.grace) {
             Ok(finished) => finished,
+            Err(error) if error.began => {
+                let failure = EngineFailure::Error {
+                    kind: ErrorKind::Crashed,
+                    message: error.to_string(),
+                };
+                return Outcome::failed(failure, Usage::UNKNOWN);
+            }
             Err(error) => {
                 let failure = unavailable(error.to_string(), "check the [engine] section");
                 return Outcome::failed(failure, Usage::NOTHING);

@@ -167,6 +167,16 @@ fn a_program_that_answers_is_a_review() {
 }
 
 #[test]
+fn a_usage_without_counts_is_no_measurement() {
+    for usage in [r#","usage":{}"#, r#","usage":{"cost_usd":0.5}"#] {
+        let text = answer("src/a.rs", usage);
+        let run = review(&format!("cat >/dev/null; echo '{text}'"));
+        assert!(run.outcome.is_ok());
+        assert_eq!(run.usage.tokens, None, "{usage}");
+    }
+}
+
+#[test]
 fn without_reported_usage_nothing_is_claimed_about_it() {
     let run = review(&format!("echo '{}'", answer("src/a.rs", "")));
     assert_eq!(verdict(&run), "answer");

@@ -120,9 +120,11 @@ pub(super) fn pull(
         &verdict,
         now,
     )?;
-    let unchanged = seen
-        .is_some_and(|seen| seen.draft == pull.draft && seen.head.as_ref() == Some(&pull.head.sha));
-    if !unchanged {
+    let head = &pull.head.sha;
+    let known = seen.as_ref().and_then(|seen| seen.head.as_ref());
+    let moved = known.is_some_and(|known| known != head);
+    let same_draft = seen.as_ref().is_some_and(|seen| seen.draft == pull.draft);
+    if !same_draft || known != Some(head) {
         pulls::put(txn, repo, pull.number, pull.draft, &pull.head.sha, now)?;
     }
     let Verdict::Accepted { actor, command, .. } = verdict else {
@@ -138,7 +140,11 @@ pub(super) fn pull(
         comment: None,
         command,
     };
-    queue::enqueue(txn, &new, now)
+    if queue::enqueue(txn, &new, now)? {
+        return Ok(true);
+    }
+    // A branch that was set back to an earlier head: its row may have given way to a later one.
+    Ok(moved && queue::reopen(txn, &new, now)?)
 }
 
 /// Decides on one comment; true when a trigger was queued.

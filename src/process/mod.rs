@@ -93,6 +93,8 @@ pub enum Ended {
 pub struct ProcessError {
     /// The executable.
     pub program: String,
+    /// It had begun, and may have done anything.
+    pub began: bool,
     /// What the system said.
     pub source: io::Error,
 }
@@ -130,10 +132,13 @@ pub fn run_with_grace(
     stop: &Stop,
     grace: Duration,
 ) -> Result<Finished, ProcessError> {
-    let failed = |source| ProcessError {
+    let error = |source, began| ProcessError {
         program: program.executable.display().to_string(),
+        began,
         source,
     };
+    let failed = |source| error(source, false);
+    let failed_later = |source| error(source, true);
     let started = Instant::now();
     let executable = locate::executable(&program.executable, &program.env).map_err(failed)?;
     let mut command = match &program.supervisor {
@@ -164,9 +169,9 @@ pub fn run_with_grace(
     let watched = Pipes::take(&mut running.child, &program.stdin, program.stdout_limit)
         .and_then(|pipes| running.watch(pipes, stop, started + program.timeout));
     running.kill_rest();
-    let (ended, mut pipes) = watched.map_err(failed)?;
+    let (ended, mut pipes) = watched.map_err(failed_later)?;
     pipes.drain(DRAIN);
-    let status = running.child.wait().map_err(failed)?;
+    let status = running.child.wait().map_err(failed_later)?;
     let ended = match ended {
         Ended::Itself if pipes.overflowed() => Ended::TooMuchOutput,
         ended => ended,

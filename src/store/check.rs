@@ -42,6 +42,10 @@ const RULES: &[(&str, &str)] = &[
         include_str!("../../sql/store/unknown_status.sql"),
     ),
     (
+        "a value can't be read",
+        include_str!("../../sql/store/unreadable.sql"),
+    ),
+    (
         "a row that nobody works on has an owner",
         include_str!("../../sql/store/held_after_the_end.sql"),
     ),

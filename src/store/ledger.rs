@@ -266,9 +266,7 @@ pub fn charge(txn: &Txn<'_>, id: i64) -> Result<Option<Charge>, StoreError> {
 /// When the store can't be read.
 pub fn last_id(txn: &Txn<'_>) -> Result<i64, StoreError> {
     let sql = "SELECT coalesce(max(id), 0) FROM ledger";
-    Ok(txn
-        .prepare_cached(sql)?
-        .query_row([], |row| row.get(0))?)
+    Ok(txn.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
 
 fn read_charges(

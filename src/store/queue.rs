@@ -226,12 +226,32 @@ pub fn enqueue(txn: &Txn<'_>, new: &NewTrigger, now: Timestamp) -> Result<bool, 
             ":command": new.command.as_str(),
         })?;
     if inserted > 0 && new.kind == Kind::PrOpened {
-        txn.prepare_cached(include_str!("../../sql/queue/replace_older.sql"))?
-            .execute(named_params! {
-                ":repo": new.repo.as_str(), ":pr": new.pr.get(), ":key": new.key.as_str(),
-            })?;
+        replace_older(txn, new)?;
     }
     Ok(inserted > 0)
+}
+
+fn replace_older(txn: &Txn<'_>, new: &NewTrigger) -> Result<(), StoreError> {
+    txn.prepare_cached(include_str!("../../sql/queue/replace_older.sql"))?
+        .execute(named_params! {
+            ":repo": new.repo.as_str(), ":pr": new.pr.get(), ":key": new.key.as_str(),
+        })?;
+    Ok(())
+}
+
+/// Queues again an automatic trigger whose row came to an end without a run, because its head has come
+/// back; false when there is none.
+///
+/// # Errors
+/// When the store can't be written.
+pub fn reopen(txn: &Txn<'_>, new: &NewTrigger, now: Timestamp) -> Result<bool, StoreError> {
+    let reopened = txn
+        .prepare_cached(include_str!("../../sql/queue/reopen.sql"))?
+        .execute(named_params! { ":key": new.key.as_str(), ":now": now.to_string() })?;
+    if reopened > 0 {
+        replace_older(txn, new)?;
+    }
+    Ok(reopened > 0)
 }
 
 /// Abandons the rows of the served repositories that used up their attempts and are held by nobody.
@@ -268,15 +288,23 @@ pub fn bound_future(
     })?)
 }
 
+/// A row that holds a value that this program doesn't know.
+#[derive(Debug)]
+pub struct Unreadable {
+    /// Its key.
+    pub key: DedupeKey,
+    /// Table, key, column and value.
+    pub why: String,
+}
+
 /// Calls `visit` with the claimable rows, best first, until it returns something or no row is left.
-/// A row that can't be read is an error that names it.
 ///
 /// # Errors
 /// Those of `visit`, and when the store can't be read.
 pub fn walk<T>(
     txn: &Txn<'_>,
     claimable: Claimable<'_>,
-    mut visit: impl FnMut(Trigger) -> Result<Option<T>, StoreError>,
+    mut visit: impl FnMut(Result<Trigger, Unreadable>) -> Result<Option<T>, StoreError>,
 ) -> Result<Option<T>, StoreError> {
     let mut statement = txn.prepare_cached(include_str!("../../sql/queue/claimable.sql"))?;
     let mut rows = statement.query(named_params! {
@@ -286,7 +314,14 @@ pub fn walk<T>(
         ":aged": claimable.now.minus(AGED).to_string(),
     })?;
     while let Some(row) = rows.next()? {
-        if let Some(found) = visit(trigger(row)?)? {
+        let read = match trigger(row) {
+            Err(error @ StoreError::Column { .. }) => Err(Unreadable {
+                key: DedupeKey::from_stored(row.get("dedupe_key")?),
+                why: error.to_string(),
+            }),
+            other => Ok(other?),
+        };
+        if let Some(found) = visit(read)? {
             return Ok(Some(found));
         }
     }

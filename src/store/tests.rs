@@ -10,7 +10,8 @@ use super::watermarks::Stream;
 use super::*;
 use crate::clock::Timestamp;
 use crate::ids::{
-    CommentRef, CommentSource, CommitSha, DedupeKey, OwnerName, PrNumber, RepoName, Tokens, UserId, MicroUsd,
+    CommentRef, CommentSource, CommitSha, DedupeKey, MicroUsd, OwnerName, PrNumber, RepoName,
+    Tokens, UserId,
 };
 use crate::process::Identity;
 
@@ -129,7 +130,7 @@ impl Shelf {
         let mut keys = Vec::new();
         self.write(|txn| {
             queue::walk(txn, claimable, |row| {
-                keys.push(row.key);
+                keys.push(row.unwrap().key);
                 Ok(None::<()>)
             })
         });
@@ -681,7 +682,15 @@ fn charges_are_told_oldest_first_with_what_they_cost() {
         let charges = shelf.write(|txn| ledger::charges(txn, since));
         charges
             .iter()
-            .map(|charge| (charge.id, charge.actor, charge.role, charge.cost.tokens.0, charge.open))
+            .map(|charge| {
+                (
+                    charge.id,
+                    charge.actor,
+                    charge.role,
+                    charge.cost.tokens.0,
+                    charge.open,
+                )
+            })
             .collect::<Vec<_>>()
     };
     // The first two were closed as lost when the next attempt of their trigger began.

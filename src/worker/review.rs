@@ -7,9 +7,9 @@ use super::facts::{self, Facts};
 use super::heartbeat::while_leased;
 use super::{Claimed, End, Phase, Timer, Worker};
 use crate::budget::{self, Mode, Reservation};
-use crate::clock::Timestamp;
+use crate::clock::{Stop, Timestamp};
 use crate::context::{Context, Served};
-use crate::engine::{EngineFailure, EngineRequest, EngineRun};
+use crate::engine::{self, EngineFailure, EngineRequest, EngineRun};
 use crate::findings::Finding;
 use crate::github::{ApiError, Pull};
 use crate::ids::{DedupeKey, MicroUsd, RepoId, Tokens, nonce};
@@ -46,6 +46,33 @@ struct Unreviewed {
 /// The pull request and its repository, or why it is not reviewed.
 type Examined = Result<(Box<Pull>, RepoId), Box<Unreviewed>>;
 
+/// What an engine made of a checkout.
+struct Ran {
+    pull: Box<Pull>,
+    repo_id: RepoId,
+    run_id: String,
+    checkout: Checkout,
+    run: EngineRun,
+}
+
+/// Why work on a row ends early: the row's own reasons, or a fault of the store.
+enum Early {
+    Unreviewed(Box<Unreviewed>),
+    Store(StoreError),
+}
+
+impl From<Box<Unreviewed>> for Early {
+    fn from(unreviewed: Box<Unreviewed>) -> Self {
+        Self::Unreviewed(unreviewed)
+    }
+}
+
+impl From<StoreError> for Early {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
 impl Worker {
     /// Reviews the pull request of `row` and publishes the run.
     pub(super) fn review(
@@ -55,46 +82,83 @@ impl Worker {
         timer: &mut Timer,
     ) -> Result<End, StoreError> {
         let context = Arc::clone(&self.context);
-        let Claimed { served, row, at } = claimed;
+        let owner = self.name.clone();
+        // A lost lease ends the run; recording finds out, too, and discards what came of it.
+        let ran = while_leased(&context, &claimed.row.key, &owner, |stop| {
+            self.run(claimed, &reservation, timer, stop)
+        });
+        let ran = match ran {
+            Ok(ran) => ran,
+            Err(Early::Unreviewed(unreviewed)) => {
+                return self.finish(claimed.row, reservation, *unreviewed);
+            }
+            // What another program wrote into a row is no fault of the store: nothing was asked, so
+            // nothing is charged, and a later attempt may find it corrected.
+            Err(Early::Store(error @ StoreError::Column { .. })) => {
+                log::error!(key = claimed.row.key.as_str(); "not reviewed yet: {error}");
+                let unreviewed = Unreviewed {
+                    settlement: settlement(StopReason::Infrastructure, context.clock.now()),
+                    finish: Finish::Release,
+                    end: End::Released(error.to_string()),
+                };
+                return self.finish(claimed.row, reservation, unreviewed);
+            }
+            Err(Early::Store(error)) => return Err(error),
+        };
+        self.conclude(&context, claimed, reservation, ran, timer)
+    }
+
+    /// From the pull request's facts to what the engine says. Nothing here is recorded.
+    fn run(
+        &mut self,
+        claimed: Claimed<'_>,
+        reservation: &Reservation,
+        timer: &mut Timer,
+        stop: &Stop,
+    ) -> Result<Ran, Early> {
+        let context = Arc::clone(&self.context);
+        let Claimed { served, row, .. } = claimed;
         let facts = self.facts(served, row)?;
         timer.lap(Phase::Facts);
-        let (pull, repo_id) = match facts {
-            Ok(found) => found,
-            Err(unreviewed) => return self.finish(row, reservation, *unreviewed),
-        };
+        let (pull, repo_id) = facts?;
         let job = Job {
             context: &context,
             served,
             row,
-            claimed_at: at,
             pull: &pull,
             repo_id,
+            stop,
         };
-        let run_id = match nonce() {
-            Ok(id) => id,
-            Err(error) => {
-                let unreviewed = job.released(format!("no randomness for a run id: {error}"));
-                return self.finish(row, reservation, unreviewed);
-            }
-        };
+        let run_id = nonce().map_err(|error| {
+            Box::new(job.released(format!("no randomness for a run id: {error}")))
+        })?;
         let checkout = job.checkout(&run_id);
         timer.lap(Phase::Checkout);
-        let checkout = match checkout {
-            Ok(checkout) => checkout,
-            Err(unreviewed) => return self.finish(row, reservation, *unreviewed),
-        };
-        if let Some(unreviewed) = self.admissible(&job, &reservation, &checkout)? {
-            return self.finish(row, reservation, unreviewed);
+        let checkout = checkout?;
+        if let Some(unreviewed) = self.admissible(&job, reservation, &checkout)? {
+            return Err(Box::new(unreviewed).into());
         }
         let earlier = self
             .store
             .read(|txn| runs::latest_findings(txn, &row.repo, row.pr))?;
-        let run = match job.ask_engine(&reservation, &checkout, &earlier, &run_id) {
-            Ok(run) => run,
-            Err(unreviewed) => return self.finish(row, reservation, *unreviewed),
-        };
+        // A checkout may take long. An engine is paid only for a row that is certainly ours.
+        let until = job.now().plus(context.config.worker.lease);
+        let owner = &self.name;
+        let held = self
+            .store
+            .write_patiently(|txn| queue::renew(txn, &row.key, owner, until))?;
+        if !held {
+            return Err(Box::new(job.lost()).into());
+        }
+        let run = job.ask_engine(reservation, &checkout, &earlier, &run_id)?;
         timer.lap(Phase::Engine);
-        self.conclude(&job, reservation, &checkout, run, run_id, timer)
+        Ok(Ran {
+            pull,
+            repo_id,
+            run_id,
+            checkout,
+            run,
+        })
     }
 
     /// The pull request's state, and the acknowledgement once it is certain that it is looked at.
@@ -145,17 +209,17 @@ impl Worker {
         if !job.served.engine.spends() || reservation.mode() == Mode::Exhausted {
             return Ok(None);
         }
-        let lines = checkout.change.lines;
+        let (lines, bytes) = (checkout.change.lines, checkout.change.patch.len() as u64);
         let fits = self
             .store
-            .read(|txn| budget::preflight(txn, reservation, lines))?;
+            .read(|txn| budget::preflight(txn, reservation, lines, bytes))?;
         if let Err(too_large) = fits {
             return Ok(Some(job.refused(too_large.to_string())));
         }
         Ok(job
             .served
             .engine
-            .preflight(&checkout.scratch, &job.context.kill)
+            .preflight(&checkout.scratch, job.stop)
             .err()
             .map(|failure| {
                 log::error!(repo = job.row.repo.as_str(), pr = job.row.pr.get(); "{failure}");
@@ -171,14 +235,28 @@ impl Worker {
     /// Settles and records in one transaction, then publishes; or finishes a failed run.
     fn conclude(
         &mut self,
-        job: &Job<'_>,
+        context: &Context,
+        claimed: Claimed<'_>,
         reservation: Reservation,
-        checkout: &Checkout,
-        run: EngineRun,
-        run_id: String,
+        ran: Ran,
         timer: &mut Timer,
     ) -> Result<End, StoreError> {
-        let row = job.row;
+        let Ran {
+            pull,
+            repo_id,
+            run_id,
+            checkout,
+            run,
+        } = ran;
+        let Claimed { served, row, at } = claimed;
+        let job = Job {
+            context,
+            served,
+            row,
+            pull: &pull,
+            repo_id,
+            stop: &context.kill,
+        };
         let mut settlement = job.measured(&reservation, &run, checkout.change.lines);
         let answer = match run.outcome {
             Ok(answer) => answer,
@@ -229,7 +307,7 @@ impl Worker {
             }
             runs::record(txn, &record)?;
             queue::insert_publish(txn, &row.key, &owner, lease, now)?;
-            queue::fold(txn, row, &change.head, job.claimed_at)?;
+            queue::fold(txn, row, &change.head, at)?;
             Ok(true)
         })?;
         timer.lap(Phase::Record);
@@ -244,7 +322,7 @@ impl Worker {
             kind: Kind::Publish,
             ..row.clone()
         };
-        let published = self.publish(job.served, &publish_row)?;
+        let published = self.publish(served, &publish_row)?;
         timer.lap(Phase::Publish);
         Ok(End::Recorded(published))
     }
@@ -298,9 +376,10 @@ struct Job<'a> {
     context: &'a Context,
     served: &'a Served,
     row: &'a Trigger,
-    claimed_at: Timestamp,
     pull: &'a Pull,
     repo_id: RepoId,
+    /// Set when the daemon stops or the lease is lost.
+    stop: &'a Stop,
 }
 
 impl Job<'_> {
@@ -328,11 +407,7 @@ impl Job<'_> {
             run: run_id,
             caps: &self.served.repo.rules.caps,
         };
-        let error = match self
-            .context
-            .workspace
-            .checkout(&request, &self.context.kill)
-        {
+        let error = match self.context.workspace.checkout(&request, self.stop) {
             Ok(checkout) if checkout.change.files.is_empty() => {
                 return Err(Box::new(
                     self.refused("nothing is left to review".to_owned()),
@@ -361,7 +436,7 @@ impl Job<'_> {
     ) -> Result<EngineRun, Box<Unreviewed>> {
         let rules = &self.served.repo.rules;
         let standards = checkout
-            .standards(&rules.engine.standards_paths, &self.context.kill)
+            .standards(&rules.engine.standards_paths, self.stop)
             .map_err(|error| Box::new(self.checkout_failed(&error)))?;
         let request = EngineRequest {
             repo: Some(&self.row.repo),
@@ -381,11 +456,7 @@ impl Job<'_> {
             nonce: run_id,
             scratch: &checkout.scratch,
         };
-        let (key, owner) = (&self.row.key, reservation.owner());
-        // A lost lease ends the run; recording finds out, too, and discards what came of it.
-        Ok(while_leased(self.context, key, owner, |stop| {
-            self.served.engine.run(reservation, &request, stop)
-        }))
+        Ok(self.served.engine.run(reservation, &request, self.stop))
     }
 
     /// The settlement of a run that reached the engine: what it measured, else all of it.
@@ -426,6 +497,9 @@ impl Job<'_> {
                 Finish::Unattempted(Duration::ZERO),
                 End::Released(failure.to_string()),
             ),
+            _ if failure.class() == engine::FailureClass::Deterministic => {
+                (Finish::Abandon, End::Dropped(failure.to_string()))
+            }
             _ => (Finish::Release, End::Released(failure.to_string())),
         };
         Unreviewed {
@@ -452,6 +526,14 @@ impl Job<'_> {
             settlement: settlement(StopReason::Infrastructure, self.now()),
             finish: Finish::Release,
             end: End::Released(text),
+        }
+    }
+
+    fn lost(&self) -> Unreviewed {
+        Unreviewed {
+            settlement: settlement(StopReason::Infrastructure, self.now()),
+            finish: Finish::Unattempted(Duration::ZERO),
+            end: End::Released("the lease was lost before the engine was asked".to_owned()),
         }
     }
 

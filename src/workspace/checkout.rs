@@ -133,7 +133,8 @@ impl Workspace {
     /// own binary, which ends a fetch when the daemon is killed.
     ///
     /// # Errors
-    /// When git is missing or too old, or the directory can't be made or belongs to somebody else.
+    /// When git is missing or too old, or the directory can't be made, belongs to somebody else or may be
+    /// written by others.
     pub fn open(
         config: &WorkspaceConfig,
         supervisor: Option<PathBuf>,
@@ -150,6 +151,13 @@ impl Workspace {
         if metadata.uid() != Uid::effective().as_raw() {
             return Err(WorkspaceError::ForeignDirectory {
                 directory: cache_dir,
+            });
+        }
+        // Never tightened: it may be a directory that everybody needs, like /tmp.
+        if metadata.mode() & 0o022 != 0 {
+            return Err(WorkspaceError::SharedDirectory {
+                directory: cache_dir,
+                mode: metadata.mode() & 0o7777,
             });
         }
         if metadata.mode() & 0o077 != 0 {

@@ -243,6 +243,17 @@ pub enum WorkspaceError {
         /// The directory.
         directory: PathBuf,
     },
+    /// Others may write the cache directory, so it is hardly meant for prwarden alone.
+    #[error(
+        "others may write {} (mode {mode:o}): choose a workspace.cache_dir of prwarden's own, or chmod \
+         it to 0700", directory.display()
+    )]
+    SharedDirectory {
+        /// The directory.
+        directory: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
     /// The file system.
     #[error("{}: {source}", path.display())]
     Io {
@@ -284,6 +295,7 @@ impl WorkspaceError {
             | Self::TreeTooLarge { .. }
             | Self::UnsafePath { .. }
             | Self::ForeignDirectory { .. }
+            | Self::SharedDirectory { .. }
             | Self::RunName { .. } => FailureClass::Deterministic,
         }
     }

@@ -32,10 +32,8 @@ const ROUNDS: usize = 5;
 const HISTORY: u32 = 1_000_000;
 
 fn main() {
-    let place = std::env::var_os("PRWARDEN_BENCH_DIR").map_or_else(
-        || PathBuf::from(env!("CARGO_TARGET_TMPDIR")),
-        PathBuf::from,
-    );
+    let place = std::env::var_os("PRWARDEN_BENCH_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from);
     let dir = tempfile::tempdir_in(place).unwrap();
     println!(
         "fsync of 4 KiB appended to a file: {:.0} a second",

@@ -82,6 +82,23 @@ fn nothing_of_a_run_stays_when_it_is_over_or_failed() {
 }
 
 #[test]
+fn a_directory_that_others_may_write_is_no_cache_and_stays_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    for mode in [0o1777, 0o775] {
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).unwrap();
+        let config = prwarden::config::WorkspaceConfig {
+            cache_dir: dir.path().to_owned(),
+            git: "git".into(),
+            min_free_mb: 0,
+        };
+        let error = prwarden::workspace::Workspace::open(&config, None).unwrap_err();
+        assert!(error.to_string().contains("0700"), "{error}");
+        let left = fs::metadata(dir.path()).unwrap().permissions().mode() & 0o7777;
+        assert_eq!(left, mode);
+    }
+}
+
+#[test]
 fn the_cache_is_for_its_owner_only() {
     let repo = Repo::with_base(&[("a", "1\n")]);
     let cache = repo.config().cache_dir;

@@ -66,12 +66,20 @@ fn a_run_that_tells_no_cost_is_charged_what_it_reserved() {
     spend(&mut bench, 1, None, Confidence::Exact);
     assert_eq!(cost(&mut bench), 500_000);
     spend(&mut bench, 2, Some(100), Confidence::Unavailable);
-    assert_eq!(cost(&mut bench), 500_100, "its tokens are unknown, its cost is not");
+    assert_eq!(
+        cost(&mut bench),
+        500_100,
+        "its tokens are unknown, its cost is not"
+    );
     bench.mention(3, 1);
     let (_, reservation) = bench.run();
     let refused = settlement(0, StopReason::Refused, bench.now);
     assert!(bench.settle_as(reservation, &refused));
-    assert_eq!(cost(&mut bench), 500_100, "what asked no model costs nothing");
+    assert_eq!(
+        cost(&mut bench),
+        500_100,
+        "what asked no model costs nothing"
+    );
 }
 
 #[test]

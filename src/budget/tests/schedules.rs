@@ -238,7 +238,9 @@ impl<'a> World<'a> {
         };
         let mut world = Self {
             stores,
-            charges: (0..PROCESSES * WORKERS).map(|_| Charges::default()).collect(),
+            charges: (0..PROCESSES * WORKERS)
+                .map(|_| Charges::default())
+                .collect(),
             mutation,
             now: start(),
             limits,
@@ -356,10 +358,7 @@ impl<'a> World<'a> {
         let (kind, key) = if automatic {
             (Kind::PrOpened, DedupeKey::automatic(&repo(), number, &head))
         } else {
-            (
-                Kind::Mention,
-                DedupeKey::mention(&repo(), number, comment),
-            )
+            (Kind::Mention, DedupeKey::mention(&repo(), number, comment))
         };
         let new = NewTrigger {
             key: key.clone(),
@@ -520,7 +519,12 @@ impl<'a> World<'a> {
             max_attempts: ATTEMPTS,
             now,
         };
-        let outcome = claim(&mut self.stores[process], &mut self.charges[worker], request).map_err(|error| error.to_string())?;
+        let outcome = claim(
+            &mut self.stores[process],
+            &mut self.charges[worker],
+            request,
+        )
+        .map_err(|error| error.to_string())?;
         let claim = match outcome {
             ClaimOutcome::Claimed(claim) => *claim,
             ClaimOutcome::Idle { refused } => {
@@ -849,7 +853,9 @@ fn check(cases: u32, mutation: Mutation) -> Result<(), TestError<Vec<Step>>> {
         TempDir::new().unwrap()
     };
     let path = dir.path().join("state.db");
-    let stores: Vec<Store> = (0..PROCESSES).map(|_| Store::open(&path).unwrap()).collect();
+    let stores: Vec<Store> = (0..PROCESSES)
+        .map(|_| Store::open(&path).unwrap())
+        .collect();
     let stores = std::cell::RefCell::new(stores);
     let mut runner = TestRunner::new(Config {
         cases,
@@ -866,7 +872,9 @@ fn check(cases: u32, mutation: Mutation) -> Result<(), TestError<Vec<Step>>> {
             .and_then(|()| world.drain());
         drop(world);
         checked.map_err(TestCaseError::fail)?;
-        let problems = stores[0].check().map_err(|error| TestCaseError::fail(error.to_string()))?;
+        let problems = stores[0]
+            .check()
+            .map_err(|error| TestCaseError::fail(error.to_string()))?;
         prop_assert!(problems.is_empty(), "{problems:?}");
         Ok(())
     })

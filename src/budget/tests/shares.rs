@@ -57,5 +57,9 @@ fn many_rows_that_wait_for_one_thing_are_one_refusal() {
     let refused = bench.refused();
     assert_eq!(refused.len(), 1, "{refused:?}");
     assert_eq!(refused[0].scope, Scope::Automatic);
-    assert!(refused[0].to_string().starts_with("automatic reviews wait: "));
+    assert!(
+        refused[0]
+            .to_string()
+            .starts_with("automatic reviews wait: ")
+    );
 }

@@ -37,7 +37,10 @@ fn a_second_authority_is_refused_until_the_first_steps_down_or_is_gone() {
     let PoolError::Second { authority, until } = &second else {
         panic!("{second}");
     };
-    assert_eq!((authority.as_str(), *until), ("Acme/One", start().plus(DAY)));
+    assert_eq!(
+        (authority.as_str(), *until),
+        ("Acme/One", start().plus(DAY))
+    );
     bench.now = start().plus(DAY).minus(Duration::from_secs(1));
     bench.join(Pool::Authority, 10, "acme/two").unwrap_err();
     bench.now = start().plus(DAY);
@@ -125,7 +128,8 @@ fn an_unsound_policy_is_an_error_and_no_limit() {
         r#"{"session_tokens":1,"weekly_tokens":1,"max_run_tokens":1,"reviewer_share_pct":140,"per_contributor_pct":null}"#,
         r#"{"session_tokens":-1,"weekly_tokens":1,"max_run_tokens":1,"reviewer_share_pct":40,"per_contributor_pct":null}"#,
     ] {
-        let put = "INSERT OR REPLACE INTO budget_policy VALUES (1, 'a/b', ?1, '2026-11-01T09:00:00Z')";
+        let put =
+            "INSERT OR REPLACE INTO budget_policy VALUES (1, 'a/b', ?1, '2026-11-01T09:00:00Z')";
         let put = bench
             .store
             .write(|txn| Ok::<_, StoreError>(txn.execute(put, [policy])?));
@@ -139,7 +143,12 @@ fn an_unsound_policy_is_an_error_and_no_limit() {
             max_attempts: ATTEMPTS,
             now: bench.now,
         };
-        let error = claim(&mut bench.store, &mut bench.charges, request).unwrap_err().to_string();
-        assert!(error.contains("budget_policy") && error.contains("policy"), "{error}");
+        let error = claim(&mut bench.store, &mut bench.charges, request)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("budget_policy") && error.contains("policy"),
+            "{error}"
+        );
     }
 }

@@ -24,13 +24,30 @@ fn dollars_are_exact_to_the_millionth() {
         assert_eq!(run(value), MicroUsd(amount), "{value}");
     }
     for value in [
-        "0", "0.0", "-1", "1e3", "inf", "nan", "true", "'$5'", "'5 USD'", "''", "'.5'", "'5.'",
-        "0.0000001", "'1,5'", "0x10", "1000000001", "99999999999999999999",
+        "0",
+        "0.0",
+        "-1",
+        "1e3",
+        "inf",
+        "nan",
+        "true",
+        "'$5'",
+        "'5 USD'",
+        "''",
+        "'.5'",
+        "'5.'",
+        "0.0000001",
+        "'1,5'",
+        "0x10",
+        "1000000001",
+        "99999999999999999999",
     ] {
         let text = format!("{PLAN}daily_usd = 900000000\nmax_run_usd = {value}\n");
         let messages = bad(&text);
         assert!(
-            messages.iter().any(|message| message.contains("budget.max_run_usd")),
+            messages
+                .iter()
+                .any(|message| message.contains("budget.max_run_usd")),
             "{value}: {messages:?}"
         );
     }
@@ -52,8 +69,14 @@ proptest! {
 
 #[test]
 fn limits_in_money_belong_together() {
-    refused(&format!("{PLAN}daily_usd = 5\n"), &["budget.max_run_usd", "missing"]);
-    refused(&format!("{PLAN}max_run_usd = 5\n"), &["budget.max_run_usd", "daily_usd"]);
+    refused(
+        &format!("{PLAN}daily_usd = 5\n"),
+        &["budget.max_run_usd", "missing"],
+    );
+    refused(
+        &format!("{PLAN}max_run_usd = 5\n"),
+        &["budget.max_run_usd", "daily_usd"],
+    );
     refused(
         &format!("{PLAN}daily_usd = 5\nweekly_usd = 1\nmax_run_usd = 2\n"),
         &["budget.weekly_usd", "$2.00", "no run could ever start"],
@@ -72,7 +95,10 @@ fn the_place_in_a_pool_is_what_two_keys_say() {
     assert_eq!(pool("authority = false\n"), Pool::Member);
     assert_eq!(pool("authority = false\ncomply = false\n"), Pool::Apart);
     for keys in ["comply = false\n", "authority = true\ncomply = false\n"] {
-        refused(&format!("{PLAN}{keys}"), &["budget.comply", "authority = false"]);
+        refused(
+            &format!("{PLAN}{keys}"),
+            &["budget.comply", "authority = false"],
+        );
     }
 }
 
@@ -81,16 +107,26 @@ fn who_complies_needs_no_limits_and_is_told_that_they_have_no_effect() {
     let engine = "[engine]\nkind = 'claude'\n";
     let (config, warnings) = good(&format!("{engine}[budget]\nauthority = false\n"));
     assert_eq!(config.budget.plan, None);
-    assert!(warnings.iter().all(|warning| !warning.to_string().contains("budget.")));
+    assert!(
+        warnings
+            .iter()
+            .all(|warning| !warning.to_string().contains("budget."))
+    );
     let (config, warnings) = good(&format!("{engine}{PLAN}authority = false\n"));
     assert_eq!(config.budget.plan, None);
     let about = |key: &str| {
         let key = format!("budget.{key}");
-        warnings.iter().any(|warning| warning.to_string().contains(&key))
+        warnings
+            .iter()
+            .any(|warning| warning.to_string().contains(&key))
     };
     assert!(about("session_tokens") && about("weekly_tokens") && about("max_run_tokens"));
     let (_, warnings) = good(&format!("{PLAN}authority = false\ncomply = false\n"));
-    assert!(warnings.iter().any(|warning| warning.to_string().contains("budget.comply")));
+    assert!(
+        warnings
+            .iter()
+            .any(|warning| warning.to_string().contains("budget.comply"))
+    );
 }
 
 #[test]
@@ -104,6 +140,12 @@ fn a_role_has_room_for_a_run() {
     let share = |percent: u32| format!("{PLAN}[roles.review]\nshare_pct = {percent}\n");
     assert_eq!(good(&share(50)).0.budget.shares.review, Some(50));
     refused(&share(1), &["roles.review.share_pct", "80,000 tokens"]);
-    refused("[roles.reviews]\nshare_pct = 1\n", &["roles.reviews", "review"]);
-    refused("[roles]\nshare_pct = 1\n", &["roles.share_pct", "[roles.review]"]);
+    refused(
+        "[roles.reviews]\nshare_pct = 1\n",
+        &["roles.reviews", "review"],
+    );
+    refused(
+        "[roles]\nshare_pct = 1\n",
+        &["roles.share_pct", "[roles.review]"],
+    );
 }

@@ -18,6 +18,16 @@ fn every_broken_invariant_is_found_and_names_its_row() {
             name,
         ),
         (
+            "UPDATE queue SET command = 'summarize'",
+            "a value can't be read",
+            &format!("queue.command of {name}"),
+        ),
+        (
+            "UPDATE runs SET findings = '{oops'",
+            "a value can't be read",
+            &format!("runs.findings of {name}"),
+        ),
+        (
             "UPDATE queue SET status = 'lost'",
             "a queue row has an unknown status",
             name,
