@@ -450,3 +450,35 @@ fn the_doctor_says_what_is_right_and_what_to_do() {
         stdout(&output)
     );
 }
+
+#[test]
+fn status_tells_the_windows_and_the_queue() {
+    let world = World::new();
+    world.configure(
+        "[engine]\nkind = \"command\"\ncommand = [\"/bin/false\"]\n\
+         [budget]\nsession_tokens = \"1m\"\nweekly_tokens = \"10m\"\nmax_run_tokens = \"100k\"\n",
+    );
+    let status = || world.command(&["status"]).output().unwrap();
+    assert_eq!(status().status.code(), Some(1), "there is no store yet");
+    world.once();
+    let store = rusqlite::Connection::open(world.store()).unwrap();
+    let spent = "INSERT INTO ledger (dedupe_key, owner, actor_id, mode, reserved_tokens, used_tokens, \
+                 reserved_at, settled_at, stop_reason) \
+                 SELECT 'k', 'o', 1, 'full', 1, 250000, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), 'x', 'completed'";
+    store.execute(spent, []).unwrap();
+    let output = status();
+    assert_eq!(output.status.code(), Some(0));
+    let text = String::from_utf8(output.stdout).unwrap();
+    for part in [
+        "budget: focused reviews",
+        "session (5 h)        [############--------]  62 %  250,000 of 400,000 tokens",
+        "next requested review: fits now; next automatic one: fits now",
+        "queue: 0 waiting, 0 in work",
+    ] {
+        assert!(text.contains(part), "{part:?} in\n{text}");
+    }
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+}

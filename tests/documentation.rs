@@ -23,7 +23,7 @@ fn help(command: &[&str]) -> String {
 #[test]
 fn every_command_and_option_of_the_help_is_in_the_man_page() {
     let page = read("man/prwarden.1");
-    let commands: [&[&str]; 11] = [
+    let commands: [&[&str]; 12] = [
         &[],
         &["run"],
         &["once"],
@@ -32,6 +32,7 @@ fn every_command_and_option_of_the_help_is_in_the_man_page() {
         &["config", "init"],
         &["config", "check"],
         &["config", "show"],
+        &["status"],
         &["doctor"],
         &["db", "check"],
         &["db", "backup"],

@@ -7,6 +7,7 @@ mod charges;
 mod estimate;
 mod governor;
 pub mod model;
+mod outlook;
 pub mod pool;
 mod refusal;
 mod reservation;
@@ -22,6 +23,7 @@ pub use estimate::TooLarge;
 pub use governor::{
     Claim, ClaimOutcome, ClaimRequest, Work, breaker, claim, preflight, settle, trip,
 };
+pub use outlook::{Outlook, outlook};
 pub use refusal::{Reason, Refusal, Scope};
 pub use reservation::Reservation;
 pub use windows::{Measured, Window, WindowKind};

@@ -18,6 +18,7 @@ use crate::store::{Store, StoreError};
 
 mod gate;
 mod money;
+mod outlook;
 mod pacing;
 mod schedules;
 mod shares;

@@ -50,6 +50,8 @@ pub enum Command {
     /// Write, check or show the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Show how full the budget's windows are, when the next review fits, and what waits
+    Status,
     /// Check what prwarden needs and say what to do about it
     Doctor,
     /// Look after the store

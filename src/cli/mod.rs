@@ -10,6 +10,7 @@ mod demo;
 mod doctor;
 mod review;
 mod sample_engine;
+mod status;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -54,6 +55,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Review(args) => review::review(&globals, &args),
         Command::Demo(args) => demo::demo(&globals, &args),
         Command::Config(command) => config::config(&globals, &command),
+        Command::Status => status::status(&globals),
         Command::Doctor => doctor::doctor(&globals),
         Command::Db(command) => db::db(&globals, &command),
         Command::SampleEngine => sample_engine::run(),

@@ -328,6 +328,42 @@ pub fn walk<T>(
     Ok(None)
 }
 
+/// How much work there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Depth {
+    /// Rows that wait.
+    pub waiting: u32,
+    /// Rows under a live lease.
+    pub claimed: u32,
+    /// Since when the oldest of them waits.
+    pub oldest: Option<Timestamp>,
+}
+
+/// How much work there is at `now`.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn depth(txn: &Txn<'_>, now: Timestamp) -> Result<Depth, StoreError> {
+    let mut statement = txn.prepare_cached(include_str!("../../sql/queue/depth.sql"))?;
+    let (waiting, claimed, oldest): (u32, u32, Option<String>) = statement
+        .query_row(named_params! { ":now": now.to_string() }, |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?;
+    let place = Place {
+        table: "queue",
+        key: "the oldest row",
+    };
+    let oldest = oldest.map(|text| {
+        text.parse()
+            .map_err(|error| place.wrong("enqueued_at", error))
+    });
+    Ok(Depth {
+        waiting,
+        claimed,
+        oldest: oldest.transpose()?,
+    })
+}
+
 /// The row of this key, whatever its status.
 ///
 /// # Errors
