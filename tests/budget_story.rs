@@ -294,3 +294,103 @@ fn sighup_puts_a_changed_budget_in_force_and_a_broken_file_changes_nothing() {
     eventually("the rest is told", || log().contains("needs a restart"));
     eventually("the review", || world.reviews(number).len() == 1);
 }
+
+/// Charges `tokens` to the session, as a run that ended now would.
+fn spend(world: &World, tokens: u32) {
+    let store = rusqlite::Connection::open(world.store()).unwrap();
+    let spent = "INSERT INTO ledger (dedupe_key, owner, actor_id, mode, reserved_tokens, used_tokens, \
+                 reserved_at, settled_at, stop_reason) \
+                 SELECT 'k', 'o', 1, 'full', 1, ?1, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), 'x', 'completed'";
+    store.execute(spent, [tokens]).unwrap();
+}
+
+#[test]
+fn from_60_percent_on_the_engine_is_asked_for_correctness_and_security_only() {
+    let world = with_engine("#!/bin/sh\ncat >> \"$0.asked\"\nexit 1\n", "");
+    let asked = || std::fs::read_to_string(world.path("engine.asked")).unwrap();
+    world.open_plain(MONA.1, "two");
+    world.once();
+    assert!(asked().contains(r#""mode":"full""#), "{}", asked());
+    // The failed run above is charged 100,000 of the session's 800,000.
+    spend(&world, 400_000);
+    world.open_plain(MONA.1, "three");
+    world.once();
+    assert!(asked().contains(r#""mode":"focused""#), "{}", asked());
+}
+
+#[test]
+fn a_mention_is_served_before_an_automatic_review_that_waits_above_85_percent() {
+    let world = with_engine("#!/bin/sh\nexit 1\n", "");
+    spend(&world, 690_000);
+    let automatic = world.open_plain(MONA.1, "two");
+    let log = world.once();
+    assert!(log.contains("automatic reviews wait: the session"), "{log}");
+    assert_eq!(
+        world.count("SELECT count(*) FROM ledger WHERE actor_id = 101"),
+        0
+    );
+    let asked = world.open_plain(support::STRANGER.1, "three");
+    world
+        .double
+        .comment(support::REPO, asked, MONA.1, "@prwarden review");
+    let log = world.once();
+    let keys = "SELECT count(*) FROM ledger WHERE mode = 'mention_only' AND pr_number = ";
+    assert_eq!(world.count(&format!("{keys}{asked}")), 1, "{log}");
+    assert_eq!(world.count(&format!("{keys}{automatic}")), 0);
+    assert!(
+        !log.contains("automatic reviews wait"),
+        "told by the cycle before:\n{log}"
+    );
+}
+
+#[test]
+fn five_hundred_rows_that_wait_are_told_in_one_line() {
+    let world = with_engine(
+        "#!/bin/sh\nexit 1\n",
+        "[worker]\ncount = 8\n[poll]\nfloor_seconds = 1\nceiling_seconds = 1\n",
+    );
+    spend(&world, 800_000);
+    let store = rusqlite::Connection::open(world.store()).unwrap();
+    let rows = "WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 500) \
+                INSERT INTO queue (dedupe_key, kind, repo, pr_number, actor_id, status, enqueued_at, \
+                    comment_id, comment_source) \
+                SELECT 'mention:acme/widgets:' || n || ':' || n, 'mention', 'acme/widgets', n, 101, \
+                    'pending', '2026-11-01T09:00:00Z', n, 'issue' FROM number";
+    store.execute(rows, []).unwrap();
+    let daemon = world.start(&["run"]);
+    let log = || std::fs::read_to_string(world.path("background.log")).unwrap();
+    eventually("the line", || log().contains("nothing that spends starts"));
+    // Each reload wakes all eight workers to look again.
+    for count in 1..=3 {
+        let pid = nix::unistd::Pid::from_raw(daemon.0.id() as i32);
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGHUP).unwrap();
+        eventually("the reload", || {
+            log().matches("was reloaded").count() == count
+        });
+    }
+    let polls = world.double.requests().len();
+    eventually("two more polls", || {
+        world.double.requests().len() >= polls + 6
+    });
+    drop(daemon);
+    let told = log();
+    assert_eq!(
+        told.matches("nothing that spends starts").count(),
+        1,
+        "{told}"
+    );
+    assert_eq!(told.matches("waits").count(), 0, "{told}");
+    assert_eq!(world.count("SELECT sum(attempts) FROM queue"), 0);
+    let log = world.once();
+    assert_eq!(
+        log.matches("nothing that spends starts").count(),
+        1,
+        "{log}"
+    );
+    let log = world.once();
+    assert_eq!(
+        log.matches("nothing that spends starts").count(),
+        0,
+        "{log}"
+    );
+}

@@ -252,6 +252,28 @@ fn nothing_is_refused_when_nothing_waits() {
 }
 
 #[test]
+fn a_clock_set_back_holds_no_lease_and_no_pause_for_longer_than_usual() {
+    let mut bench = Bench::new(session_of(9));
+    bench.mention(1, 7);
+    let paused = bench.mention(2, 7);
+    bench.run();
+    bench.run();
+    let (now, name) = (bench.now, owner("w1"));
+    bench
+        .store
+        .write(|txn| queue::release(txn, &paused, &name, now.plus(HOUR)))
+        .unwrap();
+    bench.now = start().minus(24 * HOUR);
+    assert_eq!(bench.refused(), []);
+    bench.now = bench.now.plus(LEASE).plus(Duration::from_secs(60));
+    let (leased, _) = bench.run();
+    assert_ne!(leased, paused);
+    bench.now = start().minus(24 * HOUR).plus(queue::LONGEST_PAUSE);
+    let (key, _) = bench.run();
+    assert_eq!(key, paused);
+}
+
+#[test]
 fn a_row_that_cant_be_read_is_named_and_holds_up_nobody() {
     let mut bench = Bench::new(session_of(9));
     let strange = bench.mention(1, 7);
