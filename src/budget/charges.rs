@@ -83,7 +83,9 @@ impl Charges {
             if charge.open {
                 self.open.push(charge.id);
             }
-            let later = self.rows.iter().rev().take_while(|row| row.at > charge.at);
+            let place = (charge.at, charge.id);
+            let rows = self.rows.iter().rev();
+            let later = rows.take_while(|row| (row.at, row.id) > place);
             let at = self.rows.len() - later.count();
             self.rows.insert(at, charge);
         }

@@ -16,6 +16,7 @@ use crate::store::queue::{self, Command, Kind, NewTrigger};
 use crate::store::runs::{self, Outcome, Publication, Run};
 use crate::store::{Store, StoreError};
 
+mod charges;
 mod gate;
 mod money;
 mod outlook;
@@ -268,6 +269,7 @@ fn a_clock_set_back_holds_no_lease_and_no_pause_for_longer_than_usual() {
     bench.now = bench.now.plus(LEASE).plus(Duration::from_secs(60));
     let (leased, _) = bench.run();
     assert_ne!(leased, paused);
+    assert!(bench.complete(&leased));
     bench.now = start().minus(24 * HOUR).plus(queue::LONGEST_PAUSE);
     let (key, _) = bench.run();
     assert_eq!(key, paused);
