@@ -1,5 +1,7 @@
 //! A text that must never be shown.
 
+pub mod leak;
+
 use std::fmt;
 
 /// A credential. Its `Debug` form hides it; there is no `Display`, so that it can't slip into a

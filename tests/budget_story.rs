@@ -127,6 +127,48 @@ fn what_would_fail_again_is_paid_once() {
 }
 
 #[test]
+fn a_token_that_an_engine_got_hold_of_is_neither_logged_nor_stored_nor_posted() {
+    let token = support::TOKEN;
+    let answer = format!(
+        r#"{{\"head\":\"$HEAD\",\"nonce\":\"$NONCE\",\"findings\":[{{\"path\":\"src/two.rs\",\"line\":1,\"severity\":\"major\",
+        \"title\":\"{token}\",\"body\":\"{}\"}}],\"assessment\":{{\"effort\":1,\"risk\":\"r\",\"recommendation\":\"x\",\"priority_files\":[]}}}}"#,
+        token.replace('-', "\\\\u002d")
+    );
+    let world = with_engine(
+        &format!(
+            "#!/bin/sh\nread -r input\n\
+             HEAD=$(printf %s \"$input\" | sed 's/.*\"head\":\"\\([0-9a-f]*\\)\".*/\\1/')\n\
+             NONCE=$(printf %s \"$input\" | sed 's/.*\"nonce\":\"\\([0-9a-f]*\\)\".*/\\1/')\n\
+             if [ -e \"$0.fails\" ]; then echo \"bad {token}\" >&2; exit 3; fi\n\
+             printf '%s' \"{answer}\"\n"
+        ),
+        "",
+    );
+    let number = world.open_plain(MONA.1, "two");
+    world.once();
+    assert_eq!(
+        world.reviews(number).len(),
+        1,
+        "it is posted without the token"
+    );
+    assert!(!world.reviews(number)[0].contains(token));
+    let findings = "SELECT count(*) FROM runs WHERE findings LIKE '%[...]%'";
+    assert_eq!(world.count(findings), 1);
+    std::fs::write(world.path("engine.fails"), "").unwrap();
+    world.open_plain(MONA.1, "three");
+    // `once` holds the log against the token.
+    let log = world.once();
+    assert!(log.contains("it said: bad [...]"), "{log}");
+    for file in ["state.db", "state.db-wal"] {
+        let bytes = std::fs::read(world.path(file)).unwrap_or_default();
+        let found = bytes
+            .windows(token.len())
+            .any(|window| window == token.as_bytes());
+        assert!(!found, "the token is in {file}");
+    }
+}
+
+#[test]
 fn an_earlier_round_that_cant_be_read_costs_nothing() {
     let world = with_engine("#!/bin/sh\nexit 1\n", "");
     let number = world.open_plain(MONA.1, "two");

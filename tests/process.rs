@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -304,4 +305,46 @@ fn an_interrupt_of_the_supervisor_ends_everything() {
     out.read_to_end(&mut Vec::new()).unwrap();
     supervisor.wait().unwrap();
     assert_eq!(sleepers(&time), [0; 0]);
+}
+
+/// A process of the same user, as an engine is one; as root, which may read everything, of another.
+fn unprivileged(program: impl AsRef<std::ffi::OsStr>) -> Command {
+    let mut command = Command::new(program);
+    if nix::unistd::Uid::effective().is_root() {
+        command.uid(65_534).gid(65_534);
+    }
+    command
+}
+
+#[test]
+fn no_process_of_the_same_user_reads_the_environment_or_the_memory() {
+    use std::os::unix::fs::PermissionsExt;
+    // Where everybody may run it.
+    let dir = tempfile::tempdir().unwrap();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let program = dir.path().join("prwarden");
+    fs::copy(binary(), &program).unwrap();
+    let mut running = unprivileged(&program)
+        .arg("sample-engine")
+        .env("GITHUB_TOKEN", "secret")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let readable = |name: &str| {
+        let file = format!("/proc/{}/{name}", running.id());
+        let read = unprivileged("head").args(["-c", "1", &file]).output();
+        read.unwrap().status.success()
+    };
+    // Until its first lines of code a process is readable like any other; it has no token to lose
+    // before them that its parent did not have.
+    let begun = std::time::Instant::now();
+    while readable("environ") {
+        assert!(begun.elapsed() < Duration::from_secs(60), "never shut");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(!readable("mem"));
+    assert!(readable("stat"), "what others need to know stays readable");
+    running.kill().unwrap();
+    running.wait().unwrap();
 }

@@ -17,6 +17,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use nix::sys::prctl::set_dumpable;
 
 use crate::config::LogFormat;
 use crate::process::supervise;
@@ -26,6 +27,14 @@ use exit::{Exit, Failed};
 /// Runs the command line `args`, the program's name first, and tells how the process is to end.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
+    // Tokens stand in this process's environment and memory, and an engine runs as the same user: what
+    // can't be dumped can't be read through /proc or ptrace(2) either (prctl(2), PR_SET_DUMPABLE).
+    if let Err(error) = set_dumpable(false) {
+        complain(&format!(
+            "cannot keep other processes out of this one: {error}"
+        ));
+        return Exit::Failure.into();
+    }
     // The supervisor of a subprocess has a grammar of its own, and nothing to do with the rest.
     if let [_, command, rest @ ..] = args.as_slice()
         && command == "confine"

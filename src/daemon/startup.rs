@@ -105,14 +105,17 @@ fn serve(
     supervisor: &Path,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Vec<Served>, StartError> {
+    let tokens = config
+        .repos
+        .iter()
+        .map(|repo| {
+            let source = repo.token.as_ref().unwrap_or(&config.github.token);
+            source.resolve(env)
+        })
+        .collect::<Result<Vec<_>, _>>()?;
     let mut served: Vec<Served> = Vec::new();
-    for repo in &config.repos {
-        let token = repo
-            .token
-            .as_ref()
-            .unwrap_or(&config.github.token)
-            .resolve(env)?;
-        let known = served.iter().find(|other| other.token == token);
+    for (repo, token) in config.repos.iter().zip(&tokens) {
+        let known = served.iter().find(|other| other.token == *token);
         let client = match known {
             Some(other) => other.client.clone(),
             None => Client::new(
@@ -122,11 +125,11 @@ fn serve(
                 kill.clone(),
             ),
         };
-        let engine = Engine::new(&repo.rules.engine, supervisor);
+        let engine = Engine::new(&repo.rules.engine, supervisor).without(tokens.clone());
         served.push(Served {
             repo: repo.clone(),
             client,
-            token,
+            token: token.clone(),
             engine,
         });
     }

@@ -14,6 +14,7 @@ use super::failure::{EngineFailure, ErrorKind};
 use super::{Outcome, Usage};
 use crate::config::EngineConfig;
 use crate::process::Finished;
+use crate::secret::Secret;
 use envelope::Envelope;
 
 /// The program's usual name.
@@ -71,10 +72,11 @@ pub(super) fn environment(
     lookup: &Lookup,
     scratch: &std::ffi::OsStr,
     configured: &[String],
+    tokens: &[Secret],
 ) -> Environment {
     let known = CREDENTIALS.iter().chain(&VARIABLES).copied();
     let names = known.chain(configured.iter().map(String::as_str));
-    let mut environment = Environment::new(lookup, scratch, names);
+    let mut environment = Environment::new(lookup, scratch, names, tokens);
     if !CREDENTIALS.iter().any(|name| environment.has(name))
         && let Some(home) = lookup("HOME")
     {

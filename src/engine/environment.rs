@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
+use crate::secret::Secret;
+
 /// Looks up one of the daemon's own variables.
 pub(super) type Lookup = dyn Fn(&str) -> Option<OsString> + Send + Sync;
 
@@ -42,17 +44,18 @@ const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 #[derive(Clone)]
 pub(super) struct Environment {
     variables: BTreeMap<OsString, OsString>,
-    /// Values that were passed on by name and may be keys.
-    private: Vec<OsString>,
+    /// What a program that has it may not say: the tokens, and the values that were passed on by name.
+    secrets: Vec<Secret>,
 }
 
 impl Environment {
-    /// The common variables, and of the daemon's those in `names`. `TMPDIR` and `HOME` are
-    /// `scratch`, unless `HOME` is among the names.
+    /// The common variables, and of the daemon's those in `names`, except for those that hold one of
+    /// `tokens`. `TMPDIR` and `HOME` are `scratch`, unless `HOME` is among the names.
     pub(super) fn new<'a>(
         lookup: &Lookup,
         scratch: &OsStr,
         names: impl Iterator<Item = &'a str>,
+        tokens: &[Secret],
     ) -> Self {
         let mut variables = BTreeMap::new();
         variables.insert("PATH".into(), DEFAULT_PATH.into());
@@ -61,21 +64,21 @@ impl Environment {
         for name in COMMON {
             variables.extend(lookup(name).map(|value| (name.into(), value)));
         }
-        let mut private = Vec::new();
+        let mut secrets = tokens.to_vec();
         for name in names {
             let Some(value) = lookup(name) else { continue };
-            if is_github_token(name, &value) {
+            if is_github_token(name, &value, tokens) {
                 log::warn!(
                     "engine.env names {name}, a GitHub token; no engine gets one, so it is left out"
                 );
                 continue;
             }
             if name != "HOME" && !name.ends_with("_DIR") {
-                private.push(value.clone());
+                secrets.extend(value.to_str().map(Secret::new));
             }
             variables.insert(name.into(), value);
         }
-        Self { variables, private }
+        Self { variables, secrets }
     }
 
     /// Sets one variable.
@@ -98,25 +101,17 @@ impl Environment {
             .collect()
     }
 
-    /// `output` without the values that were passed on by name: an engine may repeat its key when it
-    /// complains, and what it writes is logged and posted. Short values are words, not keys; bytes
-    /// that are not UTF-8 become U+FFFD when there is a value to look for.
-    pub(super) fn conceal(&self, output: Vec<u8>) -> Vec<u8> {
-        const SHORTEST: usize = 8;
-        let values = self.private.iter().filter_map(|value| value.to_str());
-        let mut values = values.filter(|value| value.len() >= SHORTEST).peekable();
-        if values.peek().is_none() {
-            return output;
-        }
-        let text = String::from_utf8_lossy(&output).into_owned();
-        values
-            .fold(text, |text, value| text.replace(value, "[...]"))
-            .into_bytes()
+    /// What a program that has it may not say.
+    pub(super) fn secrets(&self) -> &[Secret] {
+        &self.secrets
     }
 }
 
-fn is_github_token(name: &str, value: &OsStr) -> bool {
+fn is_github_token(name: &str, value: &OsStr, tokens: &[Secret]) -> bool {
     let value = value.to_string_lossy();
+    if tokens.iter().any(|token| token.expose() == value.trim()) {
+        return true;
+    }
     FORBIDDEN
         .iter()
         .any(|known| name.eq_ignore_ascii_case(known))
@@ -152,7 +147,7 @@ mod tests {
 
     #[test]
     fn nothing_of_the_daemons_environment_passes_unnamed() {
-        let environment = Environment::new(&daemon, OsStr::new("/scratch"), [].into_iter());
+        let environment = Environment::new(&daemon, OsStr::new("/scratch"), [].into_iter(), &[]);
         assert_eq!(names(&environment), ["HOME", "PATH", "TMPDIR", "TZ"]);
         let home = (OsString::from("HOME"), OsString::from("/scratch"));
         assert!(environment.to_vec().contains(&home));
@@ -165,24 +160,21 @@ mod tests {
             "GH_TOKEN",
             "gh_token",
             "OTHER",
+            "CREDENTIALS_DIRECTORY",
             "KEY",
             "ABSENT",
         ];
-        let environment = Environment::new(&daemon, OsStr::new("/scratch"), asked.into_iter());
+        let tokens = [Secret::new("/run/credentials")];
+        let scratch = OsStr::new("/scratch");
+        let environment = Environment::new(&daemon, scratch, asked.into_iter(), &tokens);
         assert_eq!(names(&environment), ["HOME", "KEY", "PATH", "TMPDIR", "TZ"]);
     }
 
     #[test]
     fn the_home_can_be_passed_on_by_name() {
-        let environment = Environment::new(&daemon, OsStr::new("/scratch"), ["HOME"].into_iter());
+        let environment =
+            Environment::new(&daemon, OsStr::new("/scratch"), ["HOME"].into_iter(), &[]);
         let home = (OsString::from("HOME"), OsString::from("/var/lib/prwarden"));
         assert!(environment.to_vec().contains(&home));
-    }
-
-    #[test]
-    fn a_key_that_an_engine_repeats_is_not_shown() {
-        let environment = Environment::new(&daemon, OsStr::new("/scratch"), ["KEY"].into_iter());
-        let said = environment.conceal(b"bad key sk-0123456789!".to_vec());
-        assert_eq!(said, b"bad key [...]!");
     }
 }

@@ -11,6 +11,7 @@ pub mod answer;
 pub mod builtin;
 mod claude;
 mod command;
+mod conceal;
 mod environment;
 mod failure;
 mod preflight;
@@ -30,7 +31,9 @@ use crate::clock::Stop;
 use crate::config::{EngineConfig, EngineKind};
 use crate::output::clip;
 use crate::process::{self, Ended, Finished, Program};
+use crate::secret::Secret;
 use answer::{Answer, AnswerError, Expected, Parsed};
+use conceal::Concealer;
 use environment::{Environment, Lookup};
 use preflight::Preflight;
 
@@ -48,6 +51,8 @@ pub struct Engine {
     supervisor: Option<PathBuf>,
     grace: Duration,
     lookup: Box<Lookup>,
+    /// GitHub tokens of this process.
+    tokens: Vec<Secret>,
     preflight: Preflight,
 }
 
@@ -119,8 +124,16 @@ impl Engine {
             supervisor: Some(helper.to_owned()),
             grace: process::GRACE,
             lookup: Box::new(|name| std::env::var_os(name)),
+            tokens: Vec::new(),
             preflight: Preflight::default(),
         }
+    }
+
+    /// The same engine, which gets none of `tokens` and can't repeat them.
+    #[must_use]
+    pub fn without(mut self, tokens: Vec<Secret>) -> Self {
+        self.tokens = tokens;
+        self
     }
 
     /// Whether runs of this engine may cost tokens.
@@ -225,10 +238,12 @@ impl Engine {
     fn environment(&self, adapter: Adapter, scratch: &Path) -> Environment {
         let names = &self.config.env;
         match adapter {
-            Adapter::Claude => claude::environment(&*self.lookup, scratch.as_os_str(), names),
+            Adapter::Claude => {
+                claude::environment(&*self.lookup, scratch.as_os_str(), names, &self.tokens)
+            }
             Adapter::Command => {
                 let names = names.iter().map(String::as_str);
-                Environment::new(&*self.lookup, scratch.as_os_str(), names)
+                Environment::new(&*self.lookup, scratch.as_os_str(), names, &self.tokens)
             }
         }
     }
@@ -315,9 +330,9 @@ impl Engine {
                 return Outcome::failed(failure, Usage::NOTHING);
             }
         };
-        let environment = &prepared.environment;
-        finished.stdout = environment.conceal(finished.stdout);
-        finished.stderr = environment.conceal(finished.stderr);
+        let concealer = Concealer::new(prepared.environment.secrets());
+        finished.stdout = concealer.output(finished.stdout);
+        finished.stderr = concealer.output(finished.stderr);
         let expected = Expected {
             head: &request.change.head,
             nonce: request.nonce,
@@ -328,6 +343,7 @@ impl Engine {
             Adapter::Claude => claude::read(&finished, &expected),
             Adapter::Command => command::read(&finished, &expected),
         };
+        concealer.outcome(&mut outcome);
         // Whatever was printed before it was ended is no answer; what it measured still counts.
         match finished.ended {
             Ended::Itself => {}

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use super::conceal::Concealer;
 use super::environment::Environment;
 use super::failure::EngineFailure;
 use super::unavailable;
@@ -131,7 +132,8 @@ impl Check<'_> {
             Ended::Itself => {}
         }
         if finished.code != Some(0) {
-            let said = self.environment.conceal(finished.stderr);
+            let concealer = Concealer::new(self.environment.secrets());
+            let said = concealer.output(finished.stderr);
             let said = String::from_utf8_lossy(&said);
             return Err(broken(format!("failed: {}", clip(said.trim()))));
         }

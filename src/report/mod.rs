@@ -5,7 +5,6 @@
 
 pub mod json;
 pub mod layout;
-pub mod leak;
 pub mod sanitise;
 pub mod sarif;
 pub mod terminal;

@@ -221,7 +221,7 @@ fn our_flags_come_after_the_operators() {
 #[test]
 fn with_a_key_the_home_is_private_and_without_one_the_daemons_login_is_used() {
     fn home(lookup: &Lookup) -> OsString {
-        let environment = environment(lookup, "/scratch".as_ref(), &[]);
+        let environment = environment(lookup, "/scratch".as_ref(), &[], &[]);
         let variables = environment.to_vec();
         let home = variables.iter().find(|(name, _)| name == "HOME");
         home.unwrap().1.clone()

@@ -1,0 +1,164 @@
+//! Our own secrets, taken out of what an engine says before anybody sees it.
+//!
+//! An engine may repeat its key when it complains, and a hostile pull request may talk it into
+//! printing what it finds. What it says is logged, stored, posted and shown to the next round.
+
+use super::{EngineFailure, Outcome};
+use crate::secret::{Secret, leak};
+
+/// Stands for a secret that stood there as it is.
+const HIDDEN: &str = "[...]";
+
+/// Stands for a text in which a secret is hidden by an encoding.
+const WITHHELD: &str = "[withheld: it contained a credential]";
+
+/// Shorter values are words, not keys.
+const SHORTEST: usize = 8;
+
+/// What may not be said.
+pub(super) struct Concealer<'a>(Vec<&'a Secret>);
+
+impl<'a> Concealer<'a> {
+    /// Conceals `secrets`, except for those that are too short to be any.
+    pub(super) fn new(secrets: &'a [Secret]) -> Self {
+        let telling = |secret: &&Secret| secret.expose().len() >= SHORTEST;
+        Self(secrets.iter().filter(telling).collect())
+    }
+
+    /// Raw output, before it is read. Bytes that are not UTF-8 become U+FFFD.
+    pub(super) fn output(&self, output: Vec<u8>) -> Vec<u8> {
+        if self.0.is_empty() {
+            return output;
+        }
+        let mut text = String::from_utf8_lossy(&output).into_owned();
+        self.hide(&mut text);
+        text.into_bytes()
+    }
+
+    /// What was read from it: escapes of JSON are resolved by now.
+    pub(super) fn outcome(&self, outcome: &mut Outcome) {
+        if let Some(model) = &mut outcome.model {
+            self.text(model);
+        }
+        match &mut outcome.result {
+            Ok(parsed) => {
+                for finding in &mut parsed.answer.findings {
+                    self.text(&mut finding.path);
+                    self.text(&mut finding.title);
+                    self.text(&mut finding.body);
+                    finding.rule.iter_mut().for_each(|rule| self.text(rule));
+                }
+                if let Some(assessment) = &mut parsed.answer.assessment {
+                    self.text(&mut assessment.risk);
+                    self.text(&mut assessment.recommendation);
+                    for file in &mut assessment.priority_files {
+                        self.text(file);
+                    }
+                }
+            }
+            Err(EngineFailure::UsageLimit { message } | EngineFailure::Error { message, .. }) => {
+                self.text(message)
+            }
+            Err(EngineFailure::Unavailable { problem, remedy }) => {
+                self.text(problem);
+                self.text(remedy);
+            }
+            Err(EngineFailure::Timeout { .. } | EngineFailure::Stopped) => {}
+        }
+    }
+
+    fn text(&self, text: &mut String) {
+        self.hide(text);
+        if leak::contains_secret(text, &self.0) {
+            *text = WITHHELD.to_owned();
+        }
+    }
+
+    fn hide(&self, text: &mut String) {
+        for secret in &self.0 {
+            if text.contains(secret.expose()) {
+                *text = text.replace(secret.expose(), HIDDEN);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::answer::{Answer, Parsed};
+    use crate::engine::{ErrorKind, Usage};
+    use crate::findings::{Assessment, Finding, Severity};
+
+    const KEY: &str = "sk-0123456789-abcdefghij";
+
+    fn outcome(text: &str) -> Outcome {
+        Outcome {
+            result: Ok(Parsed {
+                answer: Answer {
+                    findings: vec![Finding {
+                        path: text.to_owned(),
+                        line: None,
+                        severity: Severity::Nit,
+                        title: text.to_owned(),
+                        body: text.to_owned(),
+                        number: None,
+                        confidence: None,
+                        rule: Some(text.to_owned()),
+                    }],
+                    assessment: Some(Assessment {
+                        effort: 1,
+                        risk: text.to_owned(),
+                        recommendation: text.to_owned(),
+                        priority_files: vec![text.to_owned()],
+                    }),
+                },
+                dropped: 0,
+                truncated: false,
+            }),
+            usage: Usage::UNKNOWN,
+            model: Some(text.to_owned()),
+        }
+    }
+
+    fn failed(message: &str) -> Outcome {
+        let failure = EngineFailure::Error {
+            kind: ErrorKind::Crashed,
+            message: message.to_owned(),
+        };
+        Outcome::failed(failure, Usage::UNKNOWN)
+    }
+
+    fn said(outcome: &Outcome) -> String {
+        let answer = outcome.result.as_ref().map(|parsed| &parsed.answer);
+        format!("{answer:?} {:?}", outcome.model)
+    }
+
+    #[test]
+    fn no_part_of_an_answer_or_failure_says_a_secret_in_any_form() {
+        let secrets = [Secret::new(KEY), Secret::new("word")];
+        let concealer = Concealer::new(&secrets);
+        for form in [
+            KEY,
+            "c2stMDEyMzQ1Njc4OS1hYmNkZWZnaGlq",
+            "sk%2D0123456789%2Dabcdefghij",
+        ] {
+            for mut outcome in [outcome(&format!("a word {form}.")), failed(form)] {
+                concealer.outcome(&mut outcome);
+                assert!(!said(&outcome).contains(form), "{}", said(&outcome));
+            }
+        }
+        let mut plain = outcome("a word");
+        concealer.outcome(&mut plain);
+        assert_eq!(said(&plain), said(&outcome("a word")));
+    }
+
+    #[test]
+    fn raw_output_is_searched_before_it_is_read() {
+        let secrets = [Secret::new(KEY)];
+        let concealer = Concealer::new(&secrets);
+        let said = concealer.output(format!("bad key {KEY}!").into_bytes());
+        assert_eq!(said, b"bad key [...]!");
+        assert_eq!(Concealer::new(&[]).output(vec![0xff]), [0xff]);
+    }
+}
