@@ -322,3 +322,78 @@ fn an_outage_does_not_use_up_the_attempts() {
     world.once();
     assert_eq!(world.reviews(number).len(), 1);
 }
+
+fn status(code: u16, part: &str, times: u32) -> Fault {
+    Fault {
+        matcher: Matcher::get(part),
+        times,
+        action: Action::Status {
+            code,
+            headers: vec![],
+            body: "{}".into(),
+        },
+    }
+}
+
+#[test]
+fn a_pull_request_that_is_not_found_once_is_not_given_up() {
+    let (world, number) = watched_with_pull();
+    world.double.fault(status(404, "/pulls/1", 1));
+    world.once();
+    time_passes(&world);
+    world.once();
+    assert_eq!(world.reviews(number).len(), 1);
+}
+
+#[test]
+fn a_pull_request_that_is_gone_from_a_repository_that_is_there_is_given_up() {
+    let (world, number) = watched_with_pull();
+    world.double.fault(status(404, "/pulls/1", 2));
+    world.once();
+    assert_eq!(world.reviews(number).len(), 0);
+    let given_up = "SELECT count(*) FROM queue WHERE status = 'abandoned'";
+    assert_eq!(world.count(given_up), 1);
+}
+
+#[test]
+fn a_stamp_that_is_yet_to_come_silences_nothing() {
+    let (world, number) = watched_with_pull();
+    world.once();
+    world.double.at("2036-01-01T00:00:00Z".parse().unwrap());
+    world
+        .double
+        .comment(REPO, number, support::STRANGER.1, "hello from the future");
+    world.double.use_system_clock();
+    let log = world.once();
+    assert!(log.contains("yet to come"), "{log}");
+    world
+        .double
+        .comment(REPO, number, MONA.1, "@prwarden review");
+    world.once();
+    assert_eq!(world.reviews(number).len(), 2);
+}
+
+#[test]
+fn attempts_to_post_end_also_when_nobody_can_say_whether_one_succeeded() {
+    let (world, number) = watched_with_pull();
+    world.configure("[publish]\nmax_publish_attempts = 2\n");
+    world.double.fault(Fault {
+        matcher: Matcher::post("/comments"),
+        times: 99,
+        action: Action::Status {
+            code: 502,
+            headers: vec![],
+            body: "{}".into(),
+        },
+    });
+    world.double.fault(status(500, "/user", 99));
+    for _ in 0..4 {
+        world.once();
+        time_passes(&world);
+    }
+    assert_eq!(world.reviews(number).len(), 0);
+    let failed = "SELECT count(*) FROM runs WHERE publish_failed_at IS NOT NULL";
+    assert_eq!(world.count(failed), 1);
+    let given_up = "SELECT count(*) FROM queue WHERE kind = 'publish' AND status = 'abandoned'";
+    assert_eq!(world.count(given_up), 1);
+}

@@ -25,61 +25,65 @@ impl<'a> Concealer<'a> {
         Self(secrets.iter().filter(telling).collect())
     }
 
-    /// Raw output, before it is read. Bytes that are not UTF-8 become U+FFFD.
-    pub(super) fn output(&self, output: Vec<u8>) -> Vec<u8> {
+    /// Raw output, before it is read; true when it held a secret. Bytes that are not UTF-8 become
+    /// U+FFFD.
+    pub(super) fn output(&self, output: &mut Vec<u8>) -> bool {
         if self.0.is_empty() {
-            return output;
+            return false;
         }
-        let mut text = String::from_utf8_lossy(&output).into_owned();
-        self.hide(&mut text);
-        text.into_bytes()
+        let mut text = String::from_utf8_lossy(output).into_owned();
+        let found = self.hide(&mut text);
+        *output = text.into_bytes();
+        found
     }
 
-    /// What was read from it: escapes of JSON are resolved by now.
-    pub(super) fn outcome(&self, outcome: &mut Outcome) {
-        if let Some(model) = &mut outcome.model {
-            self.text(model);
-        }
+    /// What was read from it, escapes of JSON being resolved by now; true when it held a secret.
+    pub(super) fn outcome(&self, outcome: &mut Outcome) -> bool {
+        let mut texts: Vec<&mut String> = outcome.model.iter_mut().collect();
         match &mut outcome.result {
             Ok(parsed) => {
                 for finding in &mut parsed.answer.findings {
-                    self.text(&mut finding.path);
-                    self.text(&mut finding.title);
-                    self.text(&mut finding.body);
-                    finding.rule.iter_mut().for_each(|rule| self.text(rule));
+                    texts.extend([&mut finding.path, &mut finding.title, &mut finding.body]);
+                    texts.extend(&mut finding.rule);
                 }
                 if let Some(assessment) = &mut parsed.answer.assessment {
-                    self.text(&mut assessment.risk);
-                    self.text(&mut assessment.recommendation);
-                    for file in &mut assessment.priority_files {
-                        self.text(file);
-                    }
+                    texts.extend([&mut assessment.risk, &mut assessment.recommendation]);
+                    texts.extend(&mut assessment.priority_files);
                 }
             }
             Err(EngineFailure::UsageLimit { message } | EngineFailure::Error { message, .. }) => {
-                self.text(message)
+                texts.push(message);
             }
             Err(EngineFailure::Unavailable { problem, remedy }) => {
-                self.text(problem);
-                self.text(remedy);
+                texts.extend([problem, remedy]);
             }
             Err(EngineFailure::Timeout { .. } | EngineFailure::Stopped) => {}
         }
+        let mut found = false;
+        for text in texts {
+            found |= self.text(text);
+        }
+        found
     }
 
-    fn text(&self, text: &mut String) {
-        self.hide(text);
-        if leak::contains_secret(text, &self.0) {
+    fn text(&self, text: &mut String) -> bool {
+        let found = self.hide(text);
+        let hidden = leak::contains_secret(text, &self.0);
+        if hidden {
             *text = WITHHELD.to_owned();
         }
+        found || hidden
     }
 
-    fn hide(&self, text: &mut String) {
+    fn hide(&self, text: &mut String) -> bool {
+        let mut found = false;
         for secret in &self.0 {
             if text.contains(secret.expose()) {
                 *text = text.replace(secret.expose(), HIDDEN);
+                found = true;
             }
         }
+        found
     }
 }
 
@@ -144,12 +148,12 @@ mod tests {
             "sk%2D0123456789%2Dabcdefghij",
         ] {
             for mut outcome in [outcome(&format!("a word {form}.")), failed(form)] {
-                concealer.outcome(&mut outcome);
+                assert!(concealer.outcome(&mut outcome));
                 assert!(!said(&outcome).contains(form), "{}", said(&outcome));
             }
         }
         let mut plain = outcome("a word");
-        concealer.outcome(&mut plain);
+        assert!(!concealer.outcome(&mut plain));
         assert_eq!(said(&plain), said(&outcome("a word")));
     }
 
@@ -157,8 +161,11 @@ mod tests {
     fn raw_output_is_searched_before_it_is_read() {
         let secrets = [Secret::new(KEY)];
         let concealer = Concealer::new(&secrets);
-        let said = concealer.output(format!("bad key {KEY}!").into_bytes());
+        let mut said = format!("bad key {KEY}!").into_bytes();
+        assert!(concealer.output(&mut said));
         assert_eq!(said, b"bad key [...]!");
-        assert_eq!(Concealer::new(&[]).output(vec![0xff]), [0xff]);
+        let mut bytes = vec![0xff];
+        assert!(!Concealer::new(&[]).output(&mut bytes));
+        assert_eq!(bytes, [0xff]);
     }
 }

@@ -170,12 +170,15 @@ impl Engine {
         let mut version = None;
         // Without tokens the built-in checks review alone.
         let adapter = self.adapter.filter(|_| mode != Mode::Exhausted);
+        let mut leaked = false;
         let outcome = match adapter {
             None => Outcome::nothing_asked(),
             Some(adapter) => match self.prepare(adapter, mode, request, stop) {
                 Ok(prepared) => {
                     version.clone_from(&prepared.version);
-                    self.ask(adapter, &prepared, request, stop)
+                    let (outcome, said) = self.ask(adapter, &prepared, request, stop);
+                    leaked = said;
+                    outcome
                 }
                 Err(failure) => Outcome::failed(failure, Usage::NOTHING),
             },
@@ -199,6 +202,7 @@ impl Engine {
                 .or_else(|| adapter.and_then(|_| self.config.model.clone())),
             dropped,
             truncated,
+            leaked,
             elapsed: started.elapsed(),
         }
     }
@@ -309,13 +313,14 @@ impl Engine {
         })
     }
 
+    /// Runs the program and reads what it said, without our own secrets; true when it said one.
     fn ask(
         &self,
         adapter: Adapter,
         prepared: &Prepared,
         request: &EngineRequest<'_>,
         stop: &Stop,
-    ) -> Outcome {
+    ) -> (Outcome, bool) {
         let mut finished = match process::run_with_grace(&prepared.program, stop, self.grace) {
             Ok(finished) => finished,
             Err(error) if error.began => {
@@ -323,16 +328,16 @@ impl Engine {
                     kind: ErrorKind::Crashed,
                     message: error.to_string(),
                 };
-                return Outcome::failed(failure, Usage::UNKNOWN);
+                return (Outcome::failed(failure, Usage::UNKNOWN), false);
             }
             Err(error) => {
                 let failure = unavailable(error.to_string(), "check the [engine] section");
-                return Outcome::failed(failure, Usage::NOTHING);
+                return (Outcome::failed(failure, Usage::NOTHING), false);
             }
         };
         let concealer = Concealer::new(prepared.environment.secrets());
-        finished.stdout = concealer.output(finished.stdout);
-        finished.stderr = concealer.output(finished.stderr);
+        let printed = concealer.output(&mut finished.stdout);
+        concealer.output(&mut finished.stderr);
         let expected = Expected {
             head: &request.change.head,
             nonce: request.nonce,
@@ -343,7 +348,7 @@ impl Engine {
             Adapter::Claude => claude::read(&finished, &expected),
             Adapter::Command => command::read(&finished, &expected),
         };
-        concealer.outcome(&mut outcome);
+        let leaked = concealer.outcome(&mut outcome) || printed;
         // Whatever was printed before it was ended is no answer; what it measured still counts.
         match finished.ended {
             Ended::Itself => {}
@@ -359,7 +364,7 @@ impl Engine {
                 });
             }
         }
-        outcome
+        (outcome, leaked)
     }
 }
 

@@ -133,7 +133,8 @@ impl Check<'_> {
         }
         if finished.code != Some(0) {
             let concealer = Concealer::new(self.environment.secrets());
-            let said = concealer.output(finished.stderr);
+            let mut said = finished.stderr;
+            concealer.output(&mut said);
             let said = String::from_utf8_lossy(&said);
             return Err(broken(format!("failed: {}", clip(said.trim()))));
         }

@@ -87,6 +87,8 @@ pub struct EngineRun {
     pub dropped: u32,
     /// Whether there were more findings than an answer may have.
     pub truncated: bool,
+    /// It said one of our own secrets. They were taken out; the rest is not to be posted either.
+    pub leaked: bool,
     /// Wall-clock time of the run, the pre-flight included.
     pub elapsed: Duration,
 }

@@ -31,10 +31,7 @@ impl Comment {
                 id: comment.id,
             },
             pr: number_in(&comment.issue_url)?,
-            on_issue: comment
-                .html_url
-                .as_deref()
-                .is_some_and(|url| url.contains("/issues/")),
+            on_issue: comment.html_url.as_deref().is_some_and(is_of_issue),
             author: comment.user.as_ref().map(account),
             body: comment.body.unwrap_or_default(),
             created_at: comment.created_at,
@@ -57,6 +54,12 @@ impl Comment {
             updated_at: comment.updated_at,
         })
     }
+}
+
+/// Whether a web address is `.../issues/N#issuecomment-ID` and not `.../pull/N#...`, whatever the
+/// repository is called.
+fn is_of_issue(url: &str) -> bool {
+    url.rsplit('/').nth(1) == Some("issues")
 }
 
 /// The number at the end of an API address such as `.../issues/12`.
@@ -189,4 +192,38 @@ pub(super) fn comment(
         command,
     };
     queue::enqueue(txn, &new, now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repository_may_be_called_issues() {
+        for (url, of_issue) in [
+            (
+                "https://github.com/acme/widgets/issues/1#issuecomment-5",
+                true,
+            ),
+            (
+                "https://github.com/acme/widgets/pull/1#issuecomment-5",
+                false,
+            ),
+            (
+                "https://github.com/acme/issues/issues/1#issuecomment-5",
+                true,
+            ),
+            (
+                "https://github.com/acme/issues/pull/1#issuecomment-5",
+                false,
+            ),
+            (
+                "https://ghe.example/issues/pull/pull/1#issuecomment-5",
+                false,
+            ),
+            ("", false),
+        ] {
+            assert_eq!(is_of_issue(url), of_issue, "{url}");
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! The three requests and what they answer: pages in, one transaction's worth of items out.
 
+use std::time::Duration;
+
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -72,7 +74,12 @@ pub(super) struct Response {
     /// The pages end before anything could be cut off.
     pub(super) complete: bool,
     pub(super) as_of: Timestamp,
+    /// The server's clock.
+    date: Option<Timestamp>,
 }
+
+/// How far ahead of the response that holds it an item's stamp may be.
+const STAMP_AHEAD: Duration = Duration::from_secs(300);
 
 impl Response {
     /// Follows pages while everything on them is newer than the horizon. One page normally does.
@@ -116,11 +123,13 @@ impl Response {
             horizon,
             complete,
             as_of: date.unwrap_or(now),
+            date,
         })
     }
 
     /// The part that all feeds share: the watermark moves to the newest time in the payload, never to
-    /// the local clock, and the ETag vouches for all of it.
+    /// the local clock, and the ETag vouches for all of it. A stamp in the server's own future would
+    /// make all that follows look old until then.
     pub(super) fn commit(
         &self,
         txn: &Txn<'_>,
@@ -129,7 +138,14 @@ impl Response {
         newest: Option<Timestamp>,
     ) -> Result<(), StoreError> {
         if let Some(newest) = newest {
-            watermarks::advance(txn, stream, repo, newest)?;
+            let most = self.date.map(|date| date.plus(STAMP_AHEAD));
+            let mark = most.map_or(newest, |most| newest.min(most));
+            if mark < newest {
+                log::warn!(repo = repo.as_str();
+                    "{} holds an item of {newest}, which is yet to come; the watermark stays at {mark}",
+                    self.path);
+            }
+            watermarks::advance(txn, stream, repo, mark)?;
         }
         decisions::trim(txn, repo)?;
         match &self.etag {

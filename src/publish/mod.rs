@@ -113,10 +113,16 @@ impl Attempt<'_> {
             match self.find_own_comment(began) {
                 Ok(Some(comment)) => return self.visible(comment.id, Published::Adopted),
                 Ok(None) => {}
+                Err(error) if self.is_last() && !matches!(error, ApiError::Stopped) => {
+                    return self.give_up(&format!(
+                        "its attempts are used up, and whether one of them succeeded can't be found \
+                         out: {error}"
+                    ));
+                }
                 Err(error) => return self.later(&error),
             }
         }
-        if self.run.publication.attempts >= self.publisher.rules.max_publish_attempts {
+        if self.is_last() {
             return self.give_up("its attempts are used up");
         }
         let pull = match self.publisher.client.pull(&self.run.repo, self.run.pr) {
@@ -139,6 +145,10 @@ impl Attempt<'_> {
             return self.record(PublishOutcome::DryRun, Published::DryRun);
         }
         self.post(&body)
+    }
+
+    fn is_last(&self) -> bool {
+        self.run.publication.attempts >= self.publisher.rules.max_publish_attempts
     }
 
     /// Notes the attempt durably while the lease is still ours, then writes.
@@ -178,11 +188,20 @@ impl Attempt<'_> {
         };
         let client = self.publisher.client;
         let marker = layout::run_marker(nonce);
-        let me = client.me()?;
+        let me = match client.me() {
+            Ok(me) => Some(me.id),
+            // An app's token may not ask who it is.
+            Err(ApiError::Status { status: 403, .. }) => None,
+            Err(error) => return Err(error),
+        };
         let since = began.minus(CLOCK_SKEW);
         let comments = client.comments_since(&self.run.repo, self.run.pr, since)?;
         Ok(comments.into_iter().find(|comment| {
-            let ours = comment.user.as_ref().is_some_and(|user| user.id == me.id);
+            // The marker is random and posted by nobody but us; a person may quote it, an app does not.
+            let ours = comment.user.as_ref().is_some_and(|user| match me {
+                Some(me) => user.id == me,
+                None => user.is_bot(),
+            });
             ours && comment
                 .body
                 .as_deref()

@@ -44,13 +44,15 @@ pub(super) fn gather(
     }
     let pull = match client.pull(&row.repo, row.pr) {
         Ok(pull) => pull,
-        Err(ApiError::Status {
-            status: 404 | 410, ..
-        }) if known_id.is_some() => {
-            return Ok(Facts::Closed(
-                "GitHub knows no such pull request".to_owned(),
-            ));
+        Err(error @ ApiError::Status { status: 404, .. }) => {
+            // That is also what a token is told that may not see the repository any more.
+            client.repository(&row.repo)?;
+            return match client.pull(&row.repo, row.pr) {
+                Err(ApiError::Status { status: 404, .. }) => Ok(gone()),
+                _ => Err(error),
+            };
         }
+        Err(ApiError::Status { status: 410, .. }) => return Ok(gone()),
         Err(error) => return Err(error),
     };
     let Some(id) = pull.base.repo.as_ref().map(|repo| repo.id) else {
@@ -84,6 +86,10 @@ pub(super) fn gather(
         )));
     }
     Ok(Facts::Review(Box::new(pull), id))
+}
+
+fn gone() -> Facts {
+    Facts::Closed("GitHub knows no such pull request".to_owned())
 }
 
 fn forbidding_label<'a>(pull: &'a Pull, never: &[String]) -> Option<&'a str> {

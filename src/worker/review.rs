@@ -13,10 +13,10 @@ use crate::engine::{self, EngineFailure, EngineRequest, EngineRun};
 use crate::findings::Finding;
 use crate::github::{ApiError, Pull};
 use crate::ids::{DedupeKey, MicroUsd, RepoId, Tokens, nonce};
-use crate::publish::acknowledge;
+use crate::publish::{Published, acknowledge};
 use crate::store::ledger::{Confidence, Settlement, StopReason};
 use crate::store::queue::{self, Kind, Trigger};
-use crate::store::runs::{self, Outcome, Provenance, Publication, Run};
+use crate::store::runs::{self, Outcome, Provenance, Publication, PublishOutcome, Run};
 use crate::store::{StoreError, repos};
 use crate::workspace::{Checkout, CheckoutRequest, FailureClass, WorkspaceError};
 
@@ -266,7 +266,7 @@ impl Worker {
                 return self.finish(row, reservation, unreviewed);
             }
         };
-        let change = &checkout.change;
+        let (change, leaked) = (&checkout.change, run.leaked);
         let now = job.now();
         let owner = self.name.clone();
         let lease = now.plus(self.context.config.worker.lease);
@@ -306,7 +306,11 @@ impl Worker {
                 return Ok::<_, StoreError>(false);
             }
             runs::record(txn, &record)?;
-            queue::insert_publish(txn, &row.key, &owner, lease, now)?;
+            if leaked {
+                runs::published(txn, &row.key, None, PublishOutcome::Refused, now)?;
+            } else {
+                queue::insert_publish(txn, &row.key, &owner, lease, now)?;
+            }
             queue::fold(txn, row, &change.head, at)?;
             Ok(true)
         })?;
@@ -315,6 +319,11 @@ impl Worker {
             return Ok(End::Released(
                 "the lease was lost during the run; it is discarded".to_owned(),
             ));
+        }
+        if leaked {
+            log::error!(repo = row.repo.as_str(), pr = row.pr.get(), key = row.key.as_str();
+                "the engine said one of our own secrets; its review is not posted");
+            return Ok(End::Recorded(Published::Refused));
         }
         let key = DedupeKey::publish(&row.key);
         let publish_row = Trigger {
