@@ -165,6 +165,19 @@ fn a_token_that_an_engine_got_hold_of_is_neither_logged_nor_stored_nor_posted() 
 }
 
 #[test]
+fn an_engine_that_kills_its_supervisor_leaves_nothing_behind() {
+    let world = with_engine(
+        "#!/bin/sh\nsetsid sh -c 'setsid sleep 4711 & sleep 4711' &\n\
+         sleep 0.5\nkill -9 $PPID\nexit 1\n",
+        "",
+    );
+    world.open_plain(MONA.1, "two");
+    world.once();
+    let left = world.processes();
+    assert!(!left.iter().any(|line| line.contains("4711")), "{left:?}");
+}
+
+#[test]
 fn an_earlier_round_that_cant_be_read_costs_nothing() {
     let world = with_engine("#!/bin/sh\nexit 1\n", "");
     let number = world.open_plain(MONA.1, "two");

@@ -13,6 +13,7 @@ use crate::daemon::lock::LockError;
 use crate::daemon::once::{Bounds, cycle};
 use crate::daemon::startup::{StartError, Started, start};
 use crate::daemon::{self, reload, signals};
+use crate::process;
 
 /// `run`: the daemon in the foreground.
 pub(super) fn run(globals: &Globals) -> Ended {
@@ -52,6 +53,8 @@ fn begin(config: Config) -> Result<Started, Failed> {
     let grace = config.worker.shutdown_grace;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let file = config.file.clone();
+    process::adopt_orphans()
+        .map_err(|error| Failed::new(Exit::Failure, format!("cannot adopt orphans: {error}")))?;
     let started =
         start(config, clock, drain.clone(), kill.clone(), &env).map_err(|error| failed(&error))?;
     let context = Arc::clone(&started.context);

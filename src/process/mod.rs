@@ -8,6 +8,7 @@
 //! guarantee extends to descendants that left the group.
 
 mod locate;
+mod orphans;
 mod pipes;
 pub mod supervise;
 mod table;
@@ -31,6 +32,7 @@ use crate::clock::Stop;
 use pipes::Pipes;
 
 pub use locate::executable as locate;
+pub use orphans::adopt as adopt_orphans;
 pub use table::{Identity, identity, is_alive};
 
 /// A program to run, with everything that it gets to see.
@@ -159,7 +161,7 @@ pub fn run_with_grace(
     if program.supervisor.is_none() {
         command.process_group(0);
     }
-    let child = spawn(&mut command, &program.directory).map_err(failed)?;
+    let child = orphans::remember(|| spawn(&mut command, &program.directory)).map_err(failed)?;
     let mut running = Running {
         pid: Pid::from_raw(child.id().cast_signed()),
         supervised: program.supervisor.is_some(),
@@ -172,6 +174,11 @@ pub fn run_with_grace(
     let (ended, mut pipes) = watched.map_err(failed_later)?;
     pipes.drain(DRAIN);
     let status = running.child.wait().map_err(failed_later)?;
+    orphans::forget(running.pid);
+    if running.supervised && status.signal().is_some() {
+        // It was killed before it could clean up.
+        orphans::end();
+    }
     let ended = match ended {
         Ended::Itself if pipes.overflowed() => Ended::TooMuchOutput,
         ended => ended,

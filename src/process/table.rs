@@ -60,6 +60,16 @@ pub(super) fn descendants(root: Pid) -> io::Result<Vec<Pid>> {
     Ok(found.into_iter().skip(1).map(Pid::from_raw).collect())
 }
 
+/// The children of `parent`.
+pub(super) fn children(parent: Pid) -> io::Result<Vec<Pid>> {
+    let mut found = all()?;
+    found.retain(|(_, stat)| stat.parent == parent.as_raw());
+    Ok(found
+        .into_iter()
+        .map(|(pid, _)| Pid::from_raw(pid))
+        .collect())
+}
+
 /// Every process of the session that `leader` started, itself included.
 pub(super) fn session(leader: Pid) -> io::Result<Vec<Pid>> {
     let mut found = all()?;
