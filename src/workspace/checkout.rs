@@ -224,6 +224,25 @@ impl Workspace {
         let remote = Remote::new(request.remote, request.token, ca_file, self.file_remotes)?;
         self.need_space(0)?;
         let mirror = Mirror::of(&self.git, &self.cache_dir, request.repo_id);
+        match self.checkout_from(&mirror, &remote, request, stop) {
+            Err(error) if error.tells_damage() => {
+                let aside = mirror.lock(stop)?.set_aside()?;
+                log::warn!(repo = request.repo.as_str();
+                    "the mirror is damaged and is made anew; the old one is kept as {}: {error}",
+                    aside.display());
+                self.checkout_from(&mirror, &remote, request, stop)
+            }
+            done => done,
+        }
+    }
+
+    fn checkout_from(
+        &self,
+        mirror: &Mirror,
+        remote: &Remote<'_>,
+        request: &CheckoutRequest<'_>,
+        stop: &Stop,
+    ) -> Result<Checkout, WorkspaceError> {
         // Dropped after the run, whose references it removes.
         let refs = RefsOfStaleRuns(mirror.clone());
         let run = RunDir::create(mirror.runs(), request.run, stop)?;
@@ -231,7 +250,7 @@ impl Workspace {
         let base = {
             let locked = mirror.lock(stop)?;
             locked.clean(stop)?;
-            locked.fetch(&remote, request.pr, request.base_ref, head, &run, stop)?
+            locked.fetch(remote, request.pr, request.base_ref, head, &run, stop)?
         };
         let repository = mirror.repository();
         self.need_space(repository.size_on_disk(head, stop)?)?;

@@ -270,7 +270,37 @@ pub enum WorkspaceError {
     },
 }
 
+/// What git says (in the C locale) of objects and references of its own that it can't read.
+const DAMAGE: [&str; 12] = [
+    "index file",
+    "packfile",
+    "pack has",
+    "object file",
+    "loose object",
+    "bad object",
+    "is corrupt",
+    "unable to read",
+    "unresolved delta",
+    "did not send all necessary objects",
+    "not a git repository",
+    "bad config",
+];
+
 impl WorkspaceError {
+    /// Whether the mirror itself seems to be damaged, as after a power cut or on a full disk.
+    pub(super) fn tells_damage(&self) -> bool {
+        let detail = match self {
+            Self::Git(GitError::Failed { detail, .. }) => detail,
+            Self::Fetch {
+                reason: FetchFailure::Unreachable,
+                detail,
+                ..
+            } => detail,
+            _ => return false,
+        };
+        !detail.starts_with("remote:") && DAMAGE.iter().any(|words| detail.contains(words))
+    }
+
     /// Whether another attempt may succeed. A missing head counts as transient, because the remote's
     /// git side can lag behind its API by seconds.
     pub fn class(&self) -> FailureClass {

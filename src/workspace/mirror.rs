@@ -268,6 +268,15 @@ impl Locked<'_> {
         self.repository.run(remote.prepare(call), stop)
     }
 
+    /// Moves a damaged mirror out of the way, in place of one that was before; the next lock makes a
+    /// new one. Runs that read it meanwhile fail and are tried again.
+    pub(super) fn set_aside(self) -> Result<PathBuf, WorkspaceError> {
+        let aside = self.mirror.dir.with_extension("damaged");
+        remove_dir(&aside)?;
+        fs::rename(&self.mirror.dir, &aside).map_err(WorkspaceError::io(&self.mirror.dir))?;
+        Ok(aside)
+    }
+
     /// Removes what finished and crashed runs left: their references, and lock and temporary files
     /// of a git that was killed, which nobody can hold while we hold the mirror.
     pub(super) fn clean(&self, stop: &Stop) -> Result<Cleaned, WorkspaceError> {

@@ -99,6 +99,47 @@ fn a_directory_that_others_may_write_is_no_cache_and_stays_as_it_is() {
 }
 
 #[test]
+fn a_damaged_mirror_is_made_anew_once() {
+    for damage in ["emptied packs", "emptied references"] {
+        let repo = Repo::with_base(&[("a", "1\n")]);
+        repo.write("a", "2\n");
+        repo.commit("first");
+        repo.publish();
+        drop(repo.checkout());
+        let mirrors = repo.config().cache_dir.join("mirrors");
+        let mirror = fs::read_dir(&mirrors)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .find(|path| path.extension().is_some_and(|kind| kind == "git"))
+            .unwrap();
+        // What a power cut leaves of files that were written a moment before.
+        if damage == "emptied packs" {
+            fn empty(dir: &std::path::Path) {
+                for entry in fs::read_dir(dir).unwrap().flatten() {
+                    let path = entry.path();
+                    if path.is_dir() {
+                        empty(&path);
+                    } else {
+                        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+                        fs::write(&path, "").unwrap();
+                    }
+                }
+            }
+            empty(&mirror.join("objects"));
+        } else {
+            fs::write(mirror.join("HEAD"), "").unwrap();
+        }
+        let checkout = repo.checkout();
+        assert_eq!(
+            added(file(&checkout.change, b"a")),
+            [(1, "2".to_owned())],
+            "{damage}"
+        );
+        assert!(mirror.with_extension("damaged").is_dir(), "{damage}");
+    }
+}
+
+#[test]
 fn the_cache_is_for_its_owner_only() {
     let repo = Repo::with_base(&[("a", "1\n")]);
     let cache = repo.config().cache_dir;
