@@ -369,7 +369,15 @@ impl<'a> Admission<'a> {
         if let Some(known) = &self.limits {
             return Ok(known.clone());
         }
-        let found = self.find_limits()?;
+        let found = match self.find_limits() {
+            // What can't be read is no limit and no room, and holds up nothing that spends nothing.
+            Err(error @ StoreError::Column { .. }) => {
+                let why = error.to_string();
+                self.refuse_all(Reason::Unreadable { why }, None);
+                None
+            }
+            found => found?,
+        };
         Ok(self.limits.insert(found).clone())
     }
 

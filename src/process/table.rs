@@ -62,22 +62,17 @@ pub(super) fn descendants(root: Pid) -> io::Result<Vec<Pid>> {
 
 /// The children of `parent`.
 pub(super) fn children(parent: Pid) -> io::Result<Vec<Pid>> {
-    let mut found = all()?;
-    found.retain(|(_, stat)| stat.parent == parent.as_raw());
-    Ok(found
-        .into_iter()
-        .map(|(pid, _)| Pid::from_raw(pid))
-        .collect())
+    those(|stat| stat.parent == parent.as_raw())
 }
 
 /// Every process of the session that `leader` started, itself included.
 pub(super) fn session(leader: Pid) -> io::Result<Vec<Pid>> {
-    let mut found = all()?;
-    found.retain(|(_, stat)| stat.session == leader.as_raw());
-    Ok(found
-        .into_iter()
-        .map(|(pid, _)| Pid::from_raw(pid))
-        .collect())
+    those(|stat| stat.session == leader.as_raw())
+}
+
+fn those(wanted: impl Fn(&Stat) -> bool) -> io::Result<Vec<Pid>> {
+    let found = all()?.into_iter().filter(|(_, stat)| wanted(stat));
+    Ok(found.map(|(pid, _)| Pid::from_raw(pid)).collect())
 }
 
 /// All processes. One that ends while the table is read may be missing.

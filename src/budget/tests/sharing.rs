@@ -118,15 +118,15 @@ fn an_authority_stands_by_renewal_and_stops_when_it_was_replaced() {
 }
 
 #[test]
-fn an_unsound_policy_is_an_error_and_no_limit() {
+fn an_unsound_policy_is_no_limit_and_holds_up_nothing_that_spends_nothing() {
+    let sound = r#"{"session_tokens":1,"weekly_tokens":1,"max_run_tokens":1,"reviewer_share_pct":40,"per_contributor_pct":null}"#;
     let mut bench = Bench::new(config(Pool::Member, 0));
-    bench.mention(1, 1);
     for policy in [
         "{}",
         "not json",
-        r#"{"session_tokens":0,"weekly_tokens":1,"max_run_tokens":1,"reviewer_share_pct":40,"per_contributor_pct":null}"#,
-        r#"{"session_tokens":1,"weekly_tokens":1,"max_run_tokens":1,"reviewer_share_pct":140,"per_contributor_pct":null}"#,
-        r#"{"session_tokens":-1,"weekly_tokens":1,"max_run_tokens":1,"reviewer_share_pct":40,"per_contributor_pct":null}"#,
+        &sound.replace(r#""session_tokens":1"#, r#""session_tokens":0"#),
+        &sound.replace("40", "140"),
+        &sound.replace(r#""weekly_tokens":1"#, r#""weekly_tokens":-1"#),
     ] {
         let put =
             "INSERT OR REPLACE INTO budget_policy VALUES (1, 'a/b', ?1, '2026-11-01T09:00:00Z')";
@@ -134,21 +134,17 @@ fn an_unsound_policy_is_an_error_and_no_limit() {
             .store
             .write(|txn| Ok::<_, StoreError>(txn.execute(put, [policy])?));
         put.unwrap();
-        let request = ClaimRequest {
-            owner: &owner("w1"),
-            repos: &[repo()],
-            spends: &|_| true,
-            budget: &bench.budget,
-            lease: LEASE,
-            max_attempts: ATTEMPTS,
-            now: bench.now,
-        };
-        let error = claim(&mut bench.store, &mut bench.charges, request)
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("budget_policy") && error.contains("policy"),
-            "{error}"
-        );
+        let key = bench.mention(1, 1);
+        let refused = bench.refused();
+        assert_eq!(refused[0].scope, Scope::All);
+        let told = refused[0].to_string();
+        assert!(told.contains("budget_policy.policy"), "{told}");
+        bench.spends = false;
+        assert_eq!(bench.run().0, key);
+        bench.spends = true;
+        let gone = bench
+            .store
+            .write(|txn| Ok::<_, StoreError>(txn.execute("DELETE FROM queue", [])?));
+        assert_eq!(gone.unwrap(), 1);
     }
 }
