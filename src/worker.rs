@@ -18,7 +18,7 @@ use crate::clock::Timestamp;
 use crate::context::{Context, Served};
 use crate::ids::{DedupeKey, OwnerName, PrNumber, RepoName, Tokens};
 use crate::publish::{self, Published, Publisher};
-use crate::store::queue::Trigger;
+use crate::store::queue::{self, Trigger};
 use crate::store::{Store, StoreError};
 
 pub use told::Told;
@@ -194,7 +194,7 @@ impl Worker {
     fn publish(&mut self, served: &Served, row: &Trigger) -> Result<Published, StoreError> {
         let context = Arc::clone(&self.context);
         let rules = &served.repo.rules;
-        publish::publish(
+        let published = publish::publish(
             &mut self.store,
             row,
             &self.name,
@@ -206,7 +206,19 @@ impl Worker {
                 clock: &*context.clock,
                 lease: context.config.worker.lease,
             },
-        )
+        );
+        match published {
+            // A run that can't be read holds up nothing else; once it is corrected, it is published.
+            Err(error @ StoreError::Column { .. }) => {
+                log::error!(key = row.key.as_str(); "not published yet: {error}");
+                let (until, owner) = (context.clock.now().plus(queue::LONGEST_PAUSE), &self.name);
+                self.store.write_patiently(|txn| {
+                    queue::release_unattempted(txn, &row.key, owner, until)
+                })?;
+                Ok(Published::Later(until))
+            }
+            published => published,
+        }
     }
 }
 

@@ -397,3 +397,29 @@ fn attempts_to_post_end_also_when_nobody_can_say_whether_one_succeeded() {
     let given_up = "SELECT count(*) FROM queue WHERE kind = 'publish' AND status = 'abandoned'";
     assert_eq!(world.count(given_up), 1);
 }
+
+#[test]
+fn a_recorded_run_that_cant_be_read_holds_up_nothing() {
+    let (world, number) = watched_with_pull();
+    world.double.fault(Fault {
+        matcher: Matcher::post("/issues/1/comments"),
+        times: 1,
+        action: Action::ResetBefore,
+    });
+    world.once();
+    let store = rusqlite::Connection::open(world.store()).unwrap();
+    let change = |sql: &str| assert_eq!(store.execute(sql, []).unwrap(), 1, "{sql}");
+    change("UPDATE runs SET findings = '{oops' || findings");
+    time_passes(&world);
+    let other = world.open_plain(MONA.1, "three");
+    let log = world.once();
+    assert!(log.contains("runs.findings"), "{log}");
+    assert_eq!(
+        (world.reviews(number).len(), world.reviews(other).len()),
+        (0, 1)
+    );
+    change("UPDATE runs SET findings = substr(findings, 6) WHERE findings LIKE '{oops%'");
+    time_passes(&world);
+    world.once();
+    assert_eq!(world.reviews(number).len(), 1);
+}
