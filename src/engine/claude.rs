@@ -13,6 +13,7 @@ use super::environment::{Environment, Lookup};
 use super::failure::{EngineFailure, ErrorKind};
 use super::{Outcome, Usage};
 use crate::config::EngineConfig;
+use crate::ids::MicroUsd;
 use crate::process::Finished;
 use crate::secret::Secret;
 use envelope::Envelope;
@@ -51,8 +52,9 @@ const VARIABLES: [&str; 3] = [
 /// minutes; the queue tries again later instead.
 const RETRIES: &str = "2";
 
-/// The arguments. The operator's come first: where one is given twice, ours, the later, holds.
-pub(super) fn args(config: &EngineConfig) -> Vec<OsString> {
+/// The arguments. The operator's come first: where one is given twice, ours, the later, holds. `money`
+/// is the most that the run may cost, zero for no limit; the tool stops after it was passed.
+pub(super) fn args(config: &EngineConfig, money: MicroUsd) -> Vec<OsString> {
     let schema = answer::schema().to_string();
     let mut args: Vec<OsString> = vec!["--print".into()];
     args.extend(config.args.iter().map(OsString::from));
@@ -64,6 +66,11 @@ pub(super) fn args(config: &EngineConfig) -> Vec<OsString> {
     args.extend(["--setting-sources", ""].map(OsString::from));
     args.extend(["--permission-mode", "dontAsk"].map(OsString::from));
     args.push("--no-session-persistence".into());
+    if money > MicroUsd::ZERO {
+        let dollars = money.to_string();
+        let dollars = dollars.trim_start_matches('$');
+        args.extend(["--max-budget-usd", dollars].map(OsString::from));
+    }
     args
 }
 

@@ -29,6 +29,7 @@ use std::time::{Duration, Instant};
 use crate::budget::{Mode, Reservation};
 use crate::clock::Stop;
 use crate::config::{EngineConfig, EngineKind};
+use crate::ids::MicroUsd;
 use crate::output::clip;
 use crate::process::{self, Ended, Finished, Program};
 use crate::secret::Secret;
@@ -69,6 +70,14 @@ impl std::fmt::Debug for Engine {
 enum Adapter {
     Claude,
     Command,
+}
+
+/// On what terms a run was admitted.
+#[derive(Debug, Clone, Copy)]
+struct Terms {
+    mode: Mode,
+    /// The most that it may cost; zero for no limit in money.
+    money: MicroUsd,
 }
 
 /// What an adapter read from a finished run.
@@ -162,18 +171,22 @@ impl Engine {
         request: &EngineRequest<'_>,
         stop: &Stop,
     ) -> EngineRun {
-        self.review(admission.mode(), request, stop)
+        let terms = Terms {
+            mode: admission.mode(),
+            money: admission.money(),
+        };
+        self.review(terms, request, stop)
     }
 
-    fn review(&self, mode: Mode, request: &EngineRequest<'_>, stop: &Stop) -> EngineRun {
+    fn review(&self, terms: Terms, request: &EngineRequest<'_>, stop: &Stop) -> EngineRun {
         let started = Instant::now();
         let mut version = None;
         // Without tokens the built-in checks review alone.
-        let adapter = self.adapter.filter(|_| mode != Mode::Exhausted);
+        let adapter = self.adapter.filter(|_| terms.mode != Mode::Exhausted);
         let mut leaked = false;
         let outcome = match adapter {
             None => Outcome::nothing_asked(),
-            Some(adapter) => match self.prepare(adapter, mode, request, stop) {
+            Some(adapter) => match self.prepare(adapter, terms, request, stop) {
                 Ok(prepared) => {
                     version.clone_from(&prepared.version);
                     let (outcome, said) = self.ask(adapter, &prepared, request, stop);
@@ -280,20 +293,20 @@ impl Engine {
     fn prepare(
         &self,
         adapter: Adapter,
-        mode: Mode,
+        terms: Terms,
         request: &EngineRequest<'_>,
         stop: &Stop,
     ) -> Result<Prepared, EngineFailure> {
         let environment = self.environment(adapter, request.scratch);
         let version = self.check(adapter, &environment, request.scratch, stop)?;
         let patch = redact::redact(&String::from_utf8_lossy(&request.change.patch));
-        let prompt = prompt::build(request, mode, &patch);
+        let prompt = prompt::build(request, terms.mode, &patch);
         let (args, stdin) = match adapter {
-            Adapter::Claude => (claude::args(&self.config), prompt.into_bytes()),
+            Adapter::Claude => (claude::args(&self.config, terms.money), prompt.into_bytes()),
             Adapter::Command => {
                 let args = self.config.command.iter().skip(1).chain(&self.config.args);
                 let args = args.map(OsString::from).collect();
-                (args, command::input(request, mode, &prompt, &patch))
+                (args, command::input(request, terms.mode, &prompt, &patch))
             }
         };
         let program = Program {

@@ -118,8 +118,15 @@ fn command(script: &str) -> EngineConfig {
     config
 }
 
+fn terms(mode: Mode) -> Terms {
+    Terms {
+        mode,
+        money: MicroUsd::ZERO,
+    }
+}
+
 fn review_with(config: &EngineConfig, subject: &Subject) -> EngineRun {
-    engine(config).review(Mode::Full, &subject.request(), &Stop::new())
+    engine(config).review(terms(Mode::Full), &subject.request(), &Stop::new())
 }
 
 fn review(script: &str) -> EngineRun {
@@ -307,7 +314,8 @@ fn the_time_out_ends_an_engine_whatever_it_printed() {
 fn a_stop_is_no_failure_of_the_engine() {
     let stop = Stop::new();
     stop.set();
-    let run = engine(&command("sleep 60")).review(Mode::Full, &Subject::new().request(), &stop);
+    let run =
+        engine(&command("sleep 60")).review(terms(Mode::Full), &Subject::new().request(), &stop);
     assert_eq!(run.outcome.unwrap_err().class(), FailureClass::Stopped);
 }
 
@@ -369,7 +377,7 @@ fn a_tool_is_asked_for_its_flags_once_until_it_changes() {
     let engine = engine(&config);
     let subject = Subject::new();
     for _ in 0..2 {
-        let run = engine.review(Mode::Full, &subject.request(), &Stop::new());
+        let run = engine.review(terms(Mode::Full), &subject.request(), &Stop::new());
         assert_eq!(verdict(&run), "answer");
         assert_eq!(run.usage.tokens, Some(Tokens(7)));
         assert_eq!(run.version.as_deref(), Some("2.1.197 (Claude Code)"));
@@ -408,7 +416,7 @@ fn a_tool_that_lost_a_containment_flag_is_not_started() {
 fn the_built_in_engine_spends_nothing_and_starts_nothing() {
     let engine = engine(&config(EngineKind::Builtin));
     assert!(!engine.spends());
-    let run = engine.review(Mode::Full, &Subject::new().request(), &Stop::new());
+    let run = engine.review(terms(Mode::Full), &Subject::new().request(), &Stop::new());
     assert_eq!(verdict(&run), "answer");
     assert_eq!(run.usage, Usage::NOTHING);
     assert_eq!(run.engine, "builtin");
@@ -438,7 +446,7 @@ fn without_tokens_the_built_in_checks_review_alone() {
     let (subject, _) = leaking();
     let stop = Stop::new();
     let engine = engine(&command("echo a model was asked; exit 1"));
-    let run = engine.review(Mode::Exhausted, &subject.request(), &stop);
+    let run = engine.review(terms(Mode::Exhausted), &subject.request(), &stop);
     assert_eq!(
         (run.engine.as_str(), run.usage),
         ("builtin", Usage::NOTHING)

@@ -205,7 +205,9 @@ fn our_flags_come_after_the_operators() {
     let mut config = crate::engine::tests::config(crate::config::EngineKind::Claude);
     config.args = vec!["--tools".into(), "Bash".into()];
     config.model = Some("some-model".into());
-    let args = args(&config);
+    assert!(!args(&config, MicroUsd::ZERO).contains(&"--max-budget-usd".into()));
+    let args = args(&config, MicroUsd(500_000));
+    assert_eq!(args[args.len() - 2..], ["--max-budget-usd", "0.50"]);
     let last = args.iter().rposition(|arg| arg == "--tools").unwrap();
     assert_eq!(args[last + 1], "Read,Grep,Glob");
     let model = args.iter().position(|arg| arg == "--model").unwrap();
