@@ -423,3 +423,26 @@ fn a_recorded_run_that_cant_be_read_holds_up_nothing() {
     world.once();
     assert_eq!(world.reviews(number).len(), 1);
 }
+
+#[test]
+fn a_run_that_another_tool_recorded_is_published_once_also_when_the_reply_is_lost() {
+    let (world, number) = watched_with_pull();
+    let head = world.double.head(REPO, number);
+    let store = rusqlite::Connection::open(world.store()).unwrap();
+    let key = format!("pr_opened:{REPO}:{number}:{head}");
+    let run = "INSERT INTO runs (dedupe_key, repo, pr_number, head_sha, outcome, findings, recorded_at) \
+               VALUES (?1, ?2, ?3, ?4, 'completed', '[]', '2026-11-01T09:00:00Z')";
+    store.execute(run, (&key, REPO, number, &head)).unwrap();
+    drop(store);
+    world.double.fault(Fault {
+        matcher: Matcher::post("/issues/1/comments"),
+        times: 1,
+        action: Action::ResetAfter,
+    });
+    world.once();
+    time_passes(&world);
+    world.once();
+    assert_eq!(world.reviews(number).len(), 1);
+    let published = "SELECT count(*) FROM runs WHERE publish_outcome = 'published'";
+    assert_eq!(world.count(published), 1);
+}

@@ -14,7 +14,7 @@ use url::Url;
 use crate::clock::{Clock, Timestamp};
 use crate::config::PublishConfig;
 use crate::github::{ApiError, Client, IssueComment, Target};
-use crate::ids::{CommentId, OwnerName};
+use crate::ids::{CommentId, OwnerName, nonce};
 use crate::report::layout;
 use crate::secret::Secret;
 use crate::secret::leak;
@@ -79,7 +79,7 @@ pub fn publish(
 ) -> Result<Published, StoreError> {
     let run_key = row.key.published_run().unwrap_or_else(|| row.key.clone());
     let run = store.read(|txn| runs::get(txn, &run_key))?;
-    let Some(run) = run else {
+    let Some(mut run) = run else {
         log::error!(key = row.key.as_str(); "no run is recorded under {run_key}; nothing to publish");
         store.write_patiently(|txn| queue::abandon(txn, &row.key, owner))?;
         return Ok(Published::GivenUp);
@@ -87,6 +87,14 @@ pub fn publish(
     if run.publication.published_at.is_some() || run.publication.failed_at.is_some() {
         store.write_patiently(|txn| queue::complete(txn, &row.key, owner))?;
         return Ok(Published::Already);
+    }
+    // Runs of other tools have no marker of ours, and a comment without one could not be found again
+    // after a lost reply.
+    if run.nonce.is_none()
+        && let Ok(nonce) = nonce()
+    {
+        store.write_patiently(|txn| runs::set_nonce(txn, &run_key, &nonce))?;
+        run.nonce = Some(nonce);
     }
     Attempt {
         store,

@@ -256,6 +256,17 @@ pub fn begin_publish(txn: &Txn<'_>, key: &DedupeKey, now: Timestamp) -> Result<(
     Ok(())
 }
 
+/// Gives a run of another tool the random part of its marker.
+///
+/// # Errors
+/// When the store can't be written.
+pub fn set_nonce(txn: &Txn<'_>, key: &DedupeKey, nonce: &str) -> Result<(), StoreError> {
+    let sql = "UPDATE runs SET nonce = ?2 WHERE dedupe_key = ?1 AND nonce IS NULL";
+    txn.prepare_cached(sql)?
+        .execute(params![key.as_str(), nonce])?;
+    Ok(())
+}
+
 /// Counts an attempt that did not end the publication.
 ///
 /// # Errors
