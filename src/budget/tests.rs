@@ -276,6 +276,27 @@ fn a_clock_set_back_holds_no_lease_and_no_pause_for_longer_than_usual() {
 }
 
 #[test]
+fn an_absurd_usage_fills_the_windows_and_breaks_no_sum() {
+    let mut bench = Bench::new(session_of(9));
+    for pr in 1..=4 {
+        bench.mention(pr, 7);
+    }
+    let runs: Vec<Reservation> = (0..3).map(|_| bench.run().1).collect();
+    for reservation in runs {
+        let absurd = Settlement {
+            money: Some(MicroUsd(u64::MAX)),
+            ..settlement(u64::MAX, StopReason::Completed, bench.now)
+        };
+        assert!(bench.settle_as(reservation, &absurd));
+    }
+    let told = bench.refused()[0].to_string();
+    assert!(told.contains("has 0 tokens left"), "{told}");
+    assert_eq!(bench.charged(), 3 * Tokens::MOST.0);
+    bench.now = start().plus(7 * 24 * HOUR);
+    bench.run();
+}
+
+#[test]
 fn a_row_that_cant_be_read_is_named_and_holds_up_nobody() {
     let mut bench = Bench::new(session_of(9));
     let strange = bench.mention(1, 7);
