@@ -2,7 +2,8 @@
 
 use super::windows::WEEK;
 use crate::clock::Timestamp;
-use crate::store::ledger::{self, Charge};
+use crate::ids::{MicroUsd, Tokens};
+use crate::store::ledger::{self, Charge, Cost};
 use crate::store::{StoreError, Txn};
 
 /// The charges as one worker has read them.
@@ -14,6 +15,8 @@ use crate::store::{StoreError, Txn};
 pub struct Charges {
     /// Oldest first; those before `since` are over.
     rows: Vec<Charge>,
+    /// Tokens and money of all rows before the one at the same place, and at the end of all.
+    sums: Vec<(u128, u128)>,
     /// The ids of those that are not settled.
     open: Vec<i64>,
     /// What was read; `None` before the first time.
@@ -42,6 +45,19 @@ impl Charges {
         }
     }
 
+    /// What was charged to everybody since `since` (exclusive).
+    pub fn since(&self, since: Timestamp) -> Cost {
+        let start = self.rows.partition_point(|row| row.at <= since);
+        let (Some(before), Some(all)) = (self.sums.get(start), self.sums.last()) else {
+            return Cost::ZERO;
+        };
+        let held = |amount: u128| u64::try_from(amount).unwrap_or(u64::MAX);
+        Cost {
+            tokens: Tokens(held(all.0 - before.0)),
+            money: MicroUsd(held(all.1 - before.1)),
+        }
+    }
+
     /// Reads what is new since the last time.
     ///
     /// # Errors
@@ -59,6 +75,7 @@ impl Charges {
                 self.rows = ledger::charges(txn, since)?;
                 let open = self.rows.iter().filter(|row| row.open);
                 self.open = open.map(|row| row.id).collect();
+                self.add_up(0);
                 since
             }
         };
@@ -72,10 +89,12 @@ impl Charges {
 
     fn catch_up(&mut self, txn: &Txn<'_>, last_id: i64) -> Result<(), StoreError> {
         let mut fresh = ledger::charges_after(txn, last_id)?;
+        let mut unchanged = self.rows.len();
         for id in std::mem::take(&mut self.open) {
             // What is open is mostly new.
             if let Some(at) = self.rows.iter().rposition(|row| row.id == id) {
                 self.rows.remove(at);
+                unchanged = unchanged.min(at);
                 fresh.extend(ledger::charge(txn, id)?);
             }
         }
@@ -88,8 +107,24 @@ impl Charges {
             let later = rows.take_while(|row| (row.at, row.id) > place);
             let at = self.rows.len() - later.count();
             self.rows.insert(at, charge);
+            unchanged = unchanged.min(at);
         }
+        self.add_up(unchanged);
         Ok(())
+    }
+
+    /// Adds up anew from the row at `unchanged` on.
+    fn add_up(&mut self, unchanged: usize) {
+        self.sums.truncate(unchanged + 1);
+        let mut sum = self.sums.last().copied().unwrap_or_default();
+        if self.sums.is_empty() {
+            self.sums.push(sum);
+        }
+        for row in self.rows.iter().skip(self.sums.len() - 1) {
+            sum.0 += u128::from(row.cost.tokens.0);
+            sum.1 += u128::from(row.cost.money.0);
+            self.sums.push(sum);
+        }
     }
 
     /// Drops what was over before `since`, when it is much; tells since when the rest is complete.
@@ -99,6 +134,7 @@ impl Charges {
             return complete_since;
         }
         self.rows.drain(..over);
+        self.add_up(0);
         since
     }
 }

@@ -413,11 +413,16 @@ impl<'a> Admission<'a> {
 
     /// Each window is added up once, however many rows wait for it.
     fn measure(&mut self, window: Window) -> Measured {
-        let (charges, now) = (self.ledger.rows(), self.request.now);
-        *self
-            .measured
-            .entry(window.kind)
-            .or_insert_with(|| Measured::of(window, charges, now))
+        let (ledger, now) = (&*self.ledger, self.request.now);
+        let measure = || {
+            if !window.kind.is_everybodys() {
+                return Measured::of(window, ledger.rows(), now);
+            }
+            let charged = ledger.since(window.start(now));
+            let charged = window.kind.amount(charged);
+            Measured { window, charged }
+        };
+        *self.measured.entry(window.kind).or_insert_with(measure)
     }
 
     /// Until when another review of the same pull request has to wait, if it has to.

@@ -13,6 +13,12 @@ fn week(bench: &mut Bench, known: &mut Charges, now: Timestamp) -> u64 {
         })
         .unwrap();
     assert_eq!(known.rows(), fresh.rows());
+    for hours in [0, 1, 5, 24, 7 * 24] {
+        let since = now.minus(hours * HOUR);
+        let inside = known.rows().iter().filter(|charge| charge.at > since);
+        let wanted: u64 = inside.map(|charge| charge.cost.tokens.0).sum();
+        assert_eq!(known.since(since).tokens, Tokens(wanted), "{hours} h");
+    }
     let sum = known.rows().iter().map(|charge| charge.cost.tokens.0);
     sum.sum()
 }
