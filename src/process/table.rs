@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 
+use nix::errno::Errno;
+use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
 /// What tells one process from every other on its host, also after its number was given anew.
@@ -41,8 +43,15 @@ pub fn identity() -> io::Result<Identity> {
 pub fn is_alive(pid: u32, start: u64) -> bool {
     match fs::read(format!("/proc/{pid}/stat")) {
         Ok(stat) => Stat::parse(&stat).is_none_or(|stat| stat.start == start && !stat.dead),
-        Err(error) => !gone(&error),
+        // Under `hidepid` a process that hides its memory isn't shown to its own user either. A
+        // signal still finds it.
+        Err(error) => !gone(&error) || signalable(pid),
     }
+}
+
+fn signalable(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().filter(|pid| *pid > 0);
+    pid.is_some_and(|pid| !matches!(kill(Pid::from_raw(pid), None), Err(Errno::ESRCH)))
 }
 
 /// Every process below `root`, nearest first, as far as `/proc` shows them.
@@ -91,8 +100,7 @@ fn all() -> io::Result<Vec<(i32, Stat)>> {
 
 /// A process that is no more is reported in two ways: before opening and while reading.
 fn gone(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::NotFound
-        || error.raw_os_error() == Some(nix::errno::Errno::ESRCH as i32)
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(Errno::ESRCH as i32)
 }
 
 /// The fields of `/proc/PID/stat` in use; see proc_pid_stat(5).
