@@ -4,30 +4,60 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use regex::Regex;
+
 /// Which requests.
 #[derive(Debug, Clone)]
 pub struct Matcher {
-    method: &'static str,
+    method: Option<&'static str>,
     part: String,
+    pattern: Option<Regex>,
     skip: u32,
 }
 
 impl Matcher {
-    /// GET requests whose path and query contain `part`.
-    pub fn get(part: &str) -> Self {
+    /// Requests of any method whose path and query contain `part`.
+    pub fn any(part: &str) -> Self {
         Self {
-            method: "GET",
+            method: None,
             part: part.to_owned(),
+            pattern: None,
             skip: 0,
         }
     }
 
+    /// GET requests whose path and query contain `part`.
+    pub fn get(part: &str) -> Self {
+        Self::method("GET", part)
+    }
+
     /// POST requests whose path and query contain `part`.
     pub fn post(part: &str) -> Self {
+        Self::method("POST", part)
+    }
+
+    /// PATCH requests whose path and query contain `part`.
+    pub fn patch(part: &str) -> Self {
+        Self::method("PATCH", part)
+    }
+
+    /// DELETE requests whose path and query contain `part`.
+    pub fn delete(part: &str) -> Self {
+        Self::method("DELETE", part)
+    }
+
+    fn method(method: &'static str, part: &str) -> Self {
         Self {
-            method: "POST",
-            part: part.to_owned(),
-            skip: 0,
+            method: Some(method),
+            ..Self::any(part)
+        }
+    }
+
+    /// Of these, the ones whose path and query `pattern` matches too.
+    pub fn matching(self, pattern: Regex) -> Self {
+        Self {
+            pattern: Some(pattern),
+            ..self
         }
     }
 
@@ -41,14 +71,17 @@ impl Matcher {
 
     /// Whether it names this request; counts down what is skipped.
     fn takes(&mut self, method: &str, target: &str) -> bool {
-        if self.method != method || !target.contains(&self.part) {
-            return false;
-        }
-        if self.skip > 0 {
+        let named = self.method.is_none_or(|wanted| wanted == method)
+            && target.contains(&self.part)
+            && self
+                .pattern
+                .as_ref()
+                .is_none_or(|pattern| pattern.is_match(target));
+        if named && self.skip > 0 {
             self.skip -= 1;
             return false;
         }
-        true
+        named
     }
 }
 
@@ -72,8 +105,15 @@ pub enum Action {
         code: u16,
         /// More headers.
         headers: Vec<(String, String)>,
-        /// The body.
+        /// The body: JSON when it starts like it, else HTML.
         body: String,
+    },
+    /// Nothing is done; the answer points elsewhere, as for a renamed or transferred repository.
+    Redirect {
+        /// 301, 302, 307 or 308.
+        code: u16,
+        /// Where to: absolute, or a path on the double itself.
+        location: String,
     },
     /// The answer comes late.
     Delay(Duration),
@@ -89,6 +129,9 @@ pub enum Action {
     BadJson,
     /// The answer comes without its ETag, as through a proxy that strips it.
     StripEtag,
+    /// What was asked is done; the answer comes with these headers, in place of its own of the same
+    /// names.
+    WithHeaders(Vec<(String, String)>),
 }
 
 /// When a request is held.
@@ -98,6 +141,15 @@ pub enum Moment {
     Before,
     /// When it is done, before the answer is sent.
     AfterApplied,
+}
+
+/// What becomes of a request at a moment where it could be held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Passage {
+    /// It goes on.
+    Open,
+    /// Its connection is cut.
+    Cut,
 }
 
 #[derive(Debug, Default)]
@@ -120,7 +172,8 @@ struct Held {
     moment: Moment,
     /// A request has come; further ones pass.
     taken: bool,
-    released: bool,
+    /// What the test decided.
+    decided: Option<Passage>,
 }
 
 impl Faults {
@@ -132,14 +185,21 @@ impl Faults {
         self.armed().faults.push(fault);
     }
 
+    /// How many requests are still to fail.
+    pub(super) fn left(&self) -> u32 {
+        self.armed().faults.iter().map(|fault| fault.times).sum()
+    }
+
+    /// Lets nothing fail any more.
+    pub(super) fn clear(&self) {
+        self.armed().faults.clear();
+    }
+
     /// The failure of this request, if it is to fail.
     pub(super) fn take(&self, method: &str, target: &str) -> Option<Action> {
         let mut armed = self.armed();
-        let at = armed
-            .faults
-            .iter_mut()
-            .position(|fault| fault.times > 0 && fault.matcher.takes(method, target))?;
-        let fault = armed.faults.get_mut(at)?;
+        let mut live = armed.faults.iter_mut().filter(|fault| fault.times > 0);
+        let fault = live.find_map(|fault| fault.matcher.takes(method, target).then_some(fault))?;
         fault.times -= 1;
         Some(fault.action.clone())
     }
@@ -154,7 +214,7 @@ impl Faults {
                 matcher,
                 moment,
                 taken: false,
-                released: false,
+                decided: None,
             },
         );
         Hold {
@@ -164,7 +224,7 @@ impl Faults {
     }
 
     /// Parks the calling thread when this request is held at `moment`.
-    pub(super) fn pass(&self, method: &str, target: &str, moment: Moment) {
+    pub(super) fn pass(&self, method: &str, target: &str, moment: Moment) -> Passage {
         let mut armed = self.armed();
         let found = armed.holds.iter_mut().find_map(|(id, held)| {
             let ours = !held.taken && held.moment == moment && held.matcher.takes(method, target);
@@ -173,9 +233,18 @@ impl Faults {
                 *id
             })
         });
-        let Some(id) = found else { return };
+        let Some(id) = found else {
+            return Passage::Open;
+        };
         self.changed.notify_all();
-        while !armed.closed && armed.holds.get(&id).is_some_and(|held| !held.released) {
+        loop {
+            if armed.closed {
+                return Passage::Cut;
+            }
+            if let Some(decided) = armed.holds.get(&id).and_then(|held| held.decided) {
+                armed.holds.remove(&id);
+                return decided;
+            }
             armed = self
                 .changed
                 .wait(armed)
@@ -183,7 +252,15 @@ impl Faults {
         }
     }
 
-    /// Lets everything go on: the double ends.
+    /// Waits for `time`, or until the double ends.
+    pub(super) fn delay(&self, time: Duration) {
+        let waited = self
+            .changed
+            .wait_timeout_while(self.armed(), time, |armed| !armed.closed);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Ends every wait: the double ends.
     pub(super) fn close(&self) {
         self.armed().closed = true;
         self.changed.notify_all();
@@ -215,16 +292,85 @@ impl Hold {
 
     /// Lets the request go on.
     pub fn release(self) {
-        drop(self);
+        self.decide(Passage::Open);
+    }
+
+    /// Cuts the request's connection: held before it is handled, it never is; held after, its answer
+    /// is lost.
+    pub fn cut(self) {
+        self.decide(Passage::Cut);
+    }
+
+    /// The first decision counts; a hold that no request has reached is off.
+    fn decide(&self, passage: Passage) {
+        let mut armed = self.faults.armed();
+        match armed.holds.get_mut(&self.id) {
+            Some(held) if held.taken => {
+                held.decided.get_or_insert(passage);
+            }
+            _ => drop(armed.holds.remove(&self.id)),
+        }
+        self.faults.changed.notify_all();
     }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        if let Some(held) = self.faults.armed().holds.get_mut(&self.id) {
-            held.released = true;
+        self.decide(Passage::Open);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_matcher_needs_method_part_and_pattern_and_skips_what_it_is_told_to() {
+        let digits = Regex::new(r"/issues/\d+/comments$").unwrap();
+        let mut matcher = Matcher::post("/issues/").matching(digits).after(1);
+        let target = "/repos/o/r/issues/7/comments";
+        assert!(!matcher.takes("GET", target));
+        assert!(!matcher.takes("POST", "/repos/o/r/issues/x/comments"));
+        assert!(!matcher.takes("POST", "/repos/o/r/pulls"));
+        assert!(!matcher.takes("POST", target), "the first is skipped");
+        assert!(matcher.takes("POST", target));
+        assert!(Matcher::any("pulls").takes("PUT", "/pulls"));
+    }
+
+    #[test]
+    fn a_fault_hits_as_often_as_it_says_and_the_older_one_first() {
+        let faults = Faults::default();
+        let arm = |times, code| {
+            faults.add(Fault {
+                matcher: Matcher::any("/x"),
+                times,
+                action: Action::Redirect {
+                    code,
+                    location: String::new(),
+                },
+            });
+        };
+        arm(2, 301);
+        arm(1, 302);
+        let mut codes = Vec::new();
+        while let Some(Action::Redirect { code, .. }) = faults.take("GET", "/x") {
+            codes.push(code);
         }
-        self.faults.changed.notify_all();
-        self.faults.armed().holds.remove(&self.id);
+        assert_eq!(codes, [301, 301, 302]);
+        assert_eq!(faults.left(), 0);
+    }
+
+    #[test]
+    fn the_end_of_the_double_ends_holds_and_delays() {
+        let faults = Arc::new(Faults::default());
+        let hold = faults.hold(Matcher::any("/x"), Moment::Before);
+        let waiting = {
+            let faults = Arc::clone(&faults);
+            std::thread::spawn(move || faults.pass("GET", "/x", Moment::Before))
+        };
+        assert!(hold.wait_until_parked(Duration::from_secs(60)));
+        faults.close();
+        assert_eq!(waiting.join().unwrap(), Passage::Cut);
+        faults.delay(Duration::from_secs(3600));
     }
 }

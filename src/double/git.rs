@@ -1,15 +1,14 @@
 //! Git over HTTP through `git http-backend` (git-http-backend(1)), and the git calls of the double
 //! itself.
 
+use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-
-use super::Shared;
 use super::http::{Request, Response};
+use super::server::Shared;
 
 /// Whether the path is one of git's.
 pub(super) fn is_git(path: &str) -> bool {
@@ -17,7 +16,7 @@ pub(super) fn is_git(path: &str) -> bool {
 }
 
 /// A git command that no configuration of this machine or user changes.
-pub(super) fn command(git: &Path) -> Command {
+fn command(git: &Path) -> Command {
     let mut command = Command::new(git);
     command.env_clear();
     if let Some(path) = std::env::var_os("PATH") {
@@ -28,71 +27,92 @@ pub(super) fn command(git: &Path) -> Command {
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .env("GIT_TERMINAL_PROMPT", "0")
         .env("LC_ALL", "C")
-        .env("TZ", "UTC");
+        .env("TZ", "UTC")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command
 }
 
-/// Runs git in `dir` with `input` and returns what it prints.
+/// Runs git in the bare repository `bare` and returns what it prints, without white space at its end.
 ///
 /// # Errors
 /// With git's own words when it fails.
-pub(super) fn run(git: &Path, dir: &Path, args: &[&str], input: &[u8]) -> io::Result<String> {
-    let mut child = command(git)
-        .current_dir(dir)
+pub(super) fn run(git: &Path, bare: &Path, args: &[&str]) -> io::Result<String> {
+    let output = feed(git, bare, args, b"")?;
+    let text = String::from_utf8_lossy(&output);
+    Ok(text.trim_end().to_owned())
+}
+
+/// The same with `input`, and every byte that it prints.
+///
+/// # Errors
+/// With git's own words when it fails.
+pub(super) fn feed(git: &Path, bare: &Path, args: &[&str], input: &[u8]) -> io::Result<Vec<u8>> {
+    // Named by GIT_DIR, a directory that is no repository is an error instead of a search upwards,
+    // which could find, and change, a repository around it.
+    let child = command(git)
+        .current_dir(bare)
+        .env("GIT_DIR", bare)
+        .env("GIT_AUTHOR_NAME", IDENTITY.0)
+        .env("GIT_AUTHOR_EMAIL", IDENTITY.1)
+        .env("GIT_COMMITTER_NAME", IDENTITY.0)
+        .env("GIT_COMMITTER_EMAIL", IDENTITY.1)
         .args(args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
         .spawn()?;
-    if let Some(mut stdin) = child.stdin.take() {
-        stdin.write_all(input)?;
+    let output = exchange(child, input)?;
+    if output.status.success() {
+        return Ok(output.stdout);
     }
-    let output = child.wait_with_output()?;
-    if !output.status.success() {
-        let words = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(io::Error::other(format!("git {}: {words}", args.join(" "))));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout)
-        .trim_end()
-        .to_owned())
+    let words = String::from_utf8_lossy(&output.stderr);
+    let args = args.join(" ");
+    Err(io::Error::other(format!("git {args}: {}", words.trim())))
+}
+
+/// Who makes the double's commits.
+pub(super) const IDENTITY: (&str, &str) = ("Mona", "mona@example.org");
+
+/// Writes and reads at the same time: a program may answer before it has read everything.
+fn exchange(mut child: Child, input: &[u8]) -> io::Result<Output> {
+    let stdin = child.stdin.take();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            if let Some(mut stdin) = stdin {
+                // A program that ends early says why in its own output.
+                let _ = stdin.write_all(input);
+            }
+        });
+        child.wait_with_output()
+    })
 }
 
 /// Serves a repository read-only.
 pub(super) fn answer(shared: &Shared, request: &Request) -> Response {
+    let no_repository = || Response::new(404, "text/plain", "Repository not found.");
     let path = request.path();
     let Some((name, rest)) = path.trim_start_matches('/').split_once(".git/") else {
-        return Response::new(404, "text/plain", "no repository");
+        return no_repository();
     };
-    let bare = {
+    let (git, bare) = {
         let state = shared.state();
-        let Some(repo) = state
-            .repos
-            .iter()
-            .find(|repo| repo.name.eq_ignore_ascii_case(name))
-        else {
-            return Response::new(404, "text/plain", "no repository");
+        let Some(at) = state.find_repo(name) else {
+            return no_repository();
         };
-        if repo.private && !state.tokens.keys().any(|token| is_basic(request, token)) {
-            return Response::new(401, "text/plain", "who are you?")
+        let repo = &state.repos[at];
+        if repo.private && state.asker(request).login().is_none() {
+            return Response::new(401, "text/plain", "No anonymous access.")
                 .with("WWW-Authenticate", "Basic realm=\"GitHub\"");
         }
-        repo.bare.clone()
+        (state.git.clone(), repo.bare.clone())
     };
-    cgi(&bare, rest, request).unwrap_or_else(|error| {
+    backend(&git, &bare, rest, request).unwrap_or_else(|error| {
         Response::new(500, "text/plain", format!("git http-backend: {error}"))
     })
 }
 
-fn is_basic(request: &Request, token: &str) -> bool {
-    let wanted = STANDARD.encode(format!("x-access-token:{token}"));
-    let given = request
-        .header("authorization")
-        .and_then(|value| value.split_once(' '));
-    given.is_some_and(|(scheme, value)| scheme.eq_ignore_ascii_case("basic") && value == wanted)
-}
-
-fn cgi(bare: &Path, rest: &str, request: &Request) -> io::Result<Response> {
-    let mut backend = command(Path::new("git"));
+/// Asks `git http-backend` as a web server does, by CGI (RFC 3875).
+fn backend(git: &Path, bare: &Path, rest: &str, request: &Request) -> io::Result<Response> {
+    let mut backend = command(git);
     backend
         .arg("http-backend")
         .env("GIT_PROJECT_ROOT", bare)
@@ -108,43 +128,56 @@ fn cgi(bare: &Path, rest: &str, request: &Request) -> io::Result<Response> {
         ("GIT_PROTOCOL", "git-protocol"),
     ] {
         if let Some(value) = request.header(header) {
-            backend.env(name, value);
+            backend.env(name, OsStr::new(value));
         }
     }
-    let mut child = backend
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // The backend may answer before it has read everything.
-        let _ = stdin.write_all(&request.body);
-    }
-    let output = child.wait_with_output()?.stdout;
-    let end = output.windows(4).position(|bytes| bytes == b"\r\n\r\n");
-    let end = end.ok_or_else(|| io::Error::other("no answer"))?;
-    let mut response = Response {
-        status: 200,
-        headers: Vec::new(),
-        body: output[end + 4..].to_vec(),
-    };
+    let output = exchange(backend.spawn()?, &request.body)?;
+    cgi_response(&output.stdout).ok_or_else(|| {
+        let words = String::from_utf8_lossy(&output.stderr);
+        io::Error::other(words.trim().to_owned())
+    })
+}
+
+/// A CGI answer: headers with an optional `Status`, an empty line, the body.
+fn cgi_response(output: &[u8]) -> Option<Response> {
+    let end = output.windows(4).position(|bytes| bytes == b"\r\n\r\n")?;
+    let mut response = Response::empty(200);
     for line in String::from_utf8_lossy(&output[..end]).lines() {
-        match line.split_once(':') {
-            Some(("Status", value)) => {
-                let code = value
-                    .trim()
-                    .split(' ')
-                    .next()
-                    .and_then(|code| code.parse().ok());
-                response.status = code.unwrap_or(500);
-            }
-            Some((name, value)) => {
-                response
-                    .headers
-                    .push((name.to_owned(), value.trim().to_owned()));
-            }
-            None => {}
+        let (name, value) = line.split_once(':')?;
+        let value = value.trim();
+        if name.eq_ignore_ascii_case("status") {
+            response.status = value.split(' ').next()?.parse().ok()?;
+        } else {
+            response = response.with(name, value);
         }
     }
-    Ok(response)
+    response.body = output[end + 4..].to_vec();
+    Some(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_is_no_repository_is_an_error_and_not_searched_upwards() {
+        // This checkout is a repository around it.
+        let inside = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let error = run(Path::new("git"), &inside, &["rev-parse", "HEAD"]).unwrap_err();
+        assert!(
+            error.to_string().contains("not a git repository"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn the_backends_answer_is_taken_apart() {
+        let response =
+            cgi_response(b"Status: 404 Not Found\r\nExpires: x\r\n\r\n\r\n\r\n").unwrap();
+        assert_eq!(response.status, 404);
+        assert_eq!(response.headers, [("Expires".to_owned(), "x".to_owned())]);
+        assert_eq!(response.body, b"\r\n\r\n");
+        assert!(cgi_response(b"Status: 404").is_none());
+        assert!(cgi_response(b"Status: x\r\n\r\n").is_none());
+    }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use super::git;
+use super::git::{self, IDENTITY};
 
 /// The time of the first commit; each further one is a minute later, so that ids are the same on
 /// every machine.
@@ -18,6 +18,29 @@ pub struct RepoBuilder {
     commits: AtomicI64,
 }
 
+/// One path of a commit.
+#[derive(Debug, Clone, Copy)]
+pub enum Entry<'a> {
+    /// A file with any content.
+    File {
+        /// Where.
+        path: &'a str,
+        /// Its bytes.
+        content: &'a [u8],
+        /// Mode 100755 in place of 100644.
+        executable: bool,
+    },
+    /// A symbolic link.
+    Link {
+        /// Where.
+        path: &'a str,
+        /// What it points to.
+        target: &'a str,
+    },
+    /// What was there is gone.
+    Removed(&'a str),
+}
+
 impl RepoBuilder {
     /// Makes an empty bare repository at `bare` with the git in `PATH`.
     ///
@@ -27,30 +50,22 @@ impl RepoBuilder {
         Self::create_with(bare, Path::new("git"))
     }
 
-    fn create_with(bare: &Path, program: &Path) -> io::Result<Self> {
+    /// Makes an empty bare repository at `bare` with this git.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub fn create_with(bare: &Path, git: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(bare)?;
+        // Git runs inside of it, where a relative path would name something else.
+        let bare = bare.canonicalize()?;
         git::run(
-            program,
-            bare,
+            git,
+            &bare,
             &["init", "--quiet", "--bare", "--initial-branch=main"],
-            b"",
-        )?;
-        // As GitHub does: partial clones, and commits that no branch reaches any more.
-        git::run(
-            program,
-            bare,
-            &["config", "uploadpack.allowFilter", "true"],
-            b"",
-        )?;
-        git::run(
-            program,
-            bare,
-            &["config", "uploadpack.allowAnySHA1InWant", "true"],
-            b"",
         )?;
         Ok(Self {
-            bare: bare.to_owned(),
-            git: program.to_owned(),
+            bare,
+            git: git.to_owned(),
             commits: AtomicI64::new(0),
         })
     }
@@ -60,16 +75,17 @@ impl RepoBuilder {
         &self.bare
     }
 
-    /// Starts `branch` at the tip of `from`.
+    /// Puts `branch` at the tip of `from`, whether it exists or not: a further commit on an existing
+    /// one then makes what a force push makes.
     ///
     /// # Errors
     /// When git fails.
     pub fn branch(&self, branch: &str, from: &str) -> io::Result<()> {
         let (name, tip) = (format!("refs/heads/{branch}"), format!("refs/heads/{from}"));
-        git::run(&self.git, &self.bare, &["update-ref", &name, &tip], b"").map(drop)
+        git::run(&self.git, &self.bare, &["update-ref", &name, &tip]).map(drop)
     }
 
-    /// Commits `files` (path and content) on top of `branch` and returns the commit.
+    /// Commits text files (path and content) on top of `branch` and returns the commit.
     ///
     /// # Errors
     /// When git fails.
@@ -79,31 +95,81 @@ impl RepoBuilder {
         files: &[(&str, &str)],
         message: &str,
     ) -> io::Result<String> {
+        let entries: Vec<Entry<'_>> = files
+            .iter()
+            .map(|&(path, content)| Entry::File {
+                path,
+                content: content.as_bytes(),
+                executable: false,
+            })
+            .collect();
+        self.commit_entries(branch, &entries, message)
+    }
+
+    /// Commits anything on top of `branch` and returns the commit.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub fn commit_entries(
+        &self,
+        branch: &str,
+        entries: &[Entry<'_>],
+        message: &str,
+    ) -> io::Result<String> {
         let reference = format!("refs/heads/{branch}");
         let time = FIRST_COMMIT + 60 * self.commits.fetch_add(1, Ordering::SeqCst);
-        let who = format!("Mona <mona@example.org> {time} +0000");
-        let mut stream = format!(
-            "commit {reference}\nauthor {who}\ncommitter {who}\ndata {}\n{message}\n",
-            message.len()
-        );
+        let (name, address) = IDENTITY;
+        let who = format!("{name} <{address}> {time} +0000");
+        let mut stream =
+            format!("commit {reference}\nauthor {who}\ncommitter {who}\n").into_bytes();
+        data(&mut stream, message.as_bytes());
         let tip = ["rev-parse", "--quiet", "--verify", reference.as_str()];
-        if git::run(&self.git, &self.bare, &tip, b"").is_ok() {
-            stream.push_str(&format!("from {reference}^0\n"));
+        if git::run(&self.git, &self.bare, &tip).is_ok() {
+            stream.extend(format!("from {reference}^0\n").bytes());
         }
-        for (path, content) in files {
-            stream.push_str(&format!(
-                "M 100644 inline {path}\ndata {}\n{content}\n",
-                content.len()
-            ));
+        for entry in entries {
+            match *entry {
+                Entry::File {
+                    path,
+                    content,
+                    executable,
+                } => {
+                    let mode = if executable { "100755" } else { "100644" };
+                    stream.extend(format!("M {mode} inline {}\n", quoted(path)).bytes());
+                    data(&mut stream, content);
+                }
+                Entry::Link { path, target } => {
+                    stream.extend(format!("M 120000 inline {}\n", quoted(path)).bytes());
+                    data(&mut stream, target.as_bytes());
+                }
+                Entry::Removed(path) => stream.extend(format!("D {}\n", quoted(path)).bytes()),
+            }
         }
-        git::run(
-            &self.git,
-            &self.bare,
-            &["fast-import", "--quiet", "--force"],
-            stream.as_bytes(),
-        )?;
-        git::run(&self.git, &self.bare, &tip, b"")
+        let import = ["fast-import", "--quiet", "--force"];
+        git::feed(&self.git, &self.bare, &import, &stream)?;
+        git::run(&self.git, &self.bare, &tip)
     }
+}
+
+/// Appends a data command of git-fast-import(1).
+fn data(stream: &mut Vec<u8>, bytes: &[u8]) {
+    stream.extend(format!("data {}\n", bytes.len()).bytes());
+    stream.extend_from_slice(bytes);
+    stream.push(b'\n');
+}
+
+/// A path as git-fast-import(1) reads it: in quotes, with what would end it escaped.
+fn quoted(path: &str) -> String {
+    let mut text = String::from("\"");
+    for c in path.chars() {
+        match c {
+            '"' | '\\' => text.extend(['\\', c]),
+            '\n' => text.push_str("\\n"),
+            _ => text.push(c),
+        }
+    }
+    text.push('"');
+    text
 }
 
 /// The demo's repository and pull request.

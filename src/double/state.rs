@@ -3,75 +3,19 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{Logged, git};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::history::{History, Size};
+use super::http::Request;
+use super::{Comment, LineComment, Logged, RateLimit, Review, UserKind};
 use crate::clock::{Clock, SystemClock, Timestamp};
-
-/// What an account is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UserKind {
-    /// A person.
-    User,
-    /// A GitHub App.
-    Bot,
-}
-
-/// The primary rate limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RateLimit {
-    /// Requests in an hour.
-    pub limit: u32,
-    /// Requests left.
-    pub remaining: u32,
-    /// When it starts anew, in seconds since 1970.
-    pub reset: i64,
-}
-
-/// A pull request to open.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewPull {
-    /// Who opens it.
-    pub author: String,
-    /// Its title.
-    pub title: String,
-    /// Its description.
-    pub body: String,
-    /// The branch with the change.
-    pub head_ref: String,
-    /// The branch that it targets.
-    pub base_ref: String,
-    /// It is not ready.
-    pub draft: bool,
-}
-
-/// A comment in a conversation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Comment {
-    /// Its id.
-    pub id: i64,
-    /// The pull request.
-    pub number: i64,
-    /// Who wrote it.
-    pub author: String,
-    /// Its Markdown.
-    pub body: String,
-    /// When it was written.
-    pub created_at: Timestamp,
-    /// When it was last edited.
-    pub updated_at: Timestamp,
-}
 
 #[derive(Debug, Clone)]
 pub(super) struct User {
     pub(super) id: i64,
     pub(super) login: String,
     pub(super) kind: UserKind,
-}
-
-/// The place of a comment on a line.
-#[derive(Debug, Clone)]
-pub(super) struct LineComment {
-    pub(super) path: String,
-    pub(super) line: u32,
 }
 
 #[derive(Debug, Clone)]
@@ -83,20 +27,47 @@ pub(super) struct Pull {
     pub(super) body: String,
     pub(super) head_ref: String,
     pub(super) head_sha: String,
+    /// The fork that it came from was deleted.
+    pub(super) head_repo_gone: bool,
     pub(super) base_ref: String,
     pub(super) base_sha: String,
     pub(super) draft: bool,
-    pub(super) open: bool,
     pub(super) labels: Vec<String>,
     pub(super) created_at: Timestamp,
     pub(super) updated_at: Timestamp,
-    /// Files, added and removed lines, commits.
-    pub(super) size: [u64; 4],
+    pub(super) closed_at: Option<Timestamp>,
+    pub(super) merged: Option<Merged>,
+    pub(super) size: Size,
+}
+
+impl Pull {
+    pub(super) fn is_open(&self) -> bool {
+        self.closed_at.is_none()
+    }
+}
+
+/// How a pull request was merged.
+#[derive(Debug, Clone)]
+pub(super) struct Merged {
+    pub(super) by: String,
+    pub(super) commit: String,
+}
+
+/// An issue that is no pull request.
+#[derive(Debug)]
+pub(super) struct Issue {
+    pub(super) number: i64,
+    pub(super) id: i64,
+    pub(super) author: String,
+    pub(super) title: String,
+    pub(super) body: String,
+    pub(super) created_at: Timestamp,
 }
 
 #[derive(Debug)]
 pub(super) struct Reaction {
     pub(super) id: i64,
+    /// `issues/N`, `issues/comments/ID` or `pulls/comments/ID`.
     pub(super) on: String,
     pub(super) login: String,
     pub(super) content: String,
@@ -108,32 +79,83 @@ pub(super) struct Repo {
     pub(super) id: i64,
     pub(super) name: String,
     pub(super) bare: PathBuf,
+    pub(super) default_branch: String,
     pub(super) private: bool,
+    pub(super) created_at: Timestamp,
     pub(super) pulls: Vec<Pull>,
+    pub(super) issues: Vec<Issue>,
     pub(super) comments: Vec<Comment>,
-    pub(super) line_comments: Vec<(Comment, LineComment)>,
+    pub(super) line_comments: Vec<LineComment>,
+    pub(super) reviews: Vec<Review>,
     pub(super) reactions: Vec<Reaction>,
+}
+
+impl Repo {
+    pub(super) fn owner(&self) -> &str {
+        self.name.split('/').next().unwrap_or_default()
+    }
+
+    pub(super) fn pull(&self, number: i64) -> Option<&Pull> {
+        self.pulls.iter().find(|pull| pull.number == number)
+    }
+
+    pub(super) fn issue(&self, number: i64) -> Option<&Issue> {
+        self.issues.iter().find(|issue| issue.number == number)
+    }
+
+    pub(super) fn comment(&self, id: i64) -> Option<&Comment> {
+        self.comments.iter().find(|comment| comment.id == id)
+    }
+}
+
+/// Who makes a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Asker {
+    /// Nobody, where nobody needs a token.
+    Anonymous,
+    /// Somebody without a known token, where one is needed.
+    Refused,
+    /// The account behind a token.
+    Account {
+        /// Whose it is.
+        login: String,
+        /// The token.
+        token: String,
+    },
+}
+
+impl Asker {
+    pub(super) fn login(&self) -> Option<&str> {
+        match self {
+            Self::Account { login, .. } => Some(login),
+            Self::Anonymous | Self::Refused => None,
+        }
+    }
 }
 
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) url: String,
+    pub(super) git: PathBuf,
     pub(super) users: Vec<User>,
-    pub(super) tokens: BTreeMap<String, String>,
     pub(super) repos: Vec<Repo>,
     pub(super) log: Vec<Logged>,
     pub(super) fixed_time: Option<Timestamp>,
     pub(super) rate: Option<RateLimit>,
+    tokens: BTreeMap<String, String>,
+    /// A token was registered once; without a known one nothing is answered from then on.
+    needs_token: bool,
     next_id: i64,
+    next_seq: u64,
 }
 
 impl State {
-    pub(super) fn new(url: &str) -> Self {
+    pub(super) fn new(url: &str, git: &Path) -> Self {
         let now = SystemClock.now();
         Self {
             url: url.to_owned(),
+            git: git.to_owned(),
             users: Vec::new(),
-            tokens: BTreeMap::new(),
             repos: Vec::new(),
             log: Vec::new(),
             fixed_time: None,
@@ -142,45 +164,68 @@ impl State {
                 remaining: 5000,
                 reset: now.unix() + 3600,
             }),
+            tokens: BTreeMap::new(),
+            needs_token: false,
             next_id: 5_000_001,
+            next_seq: 0,
         }
     }
 
+    /// The time that things are stamped with.
     pub(super) fn now(&self) -> Timestamp {
         self.fixed_time
             .unwrap_or_else(|| SystemClock.now())
             .whole_second()
     }
 
-    fn id(&mut self) -> i64 {
+    /// A number that nothing else has.
+    pub(super) fn id(&mut self) -> i64 {
         self.next_id += 1;
         self.next_id
     }
 
-    pub(super) fn add_user(&mut self, id: i64, login: &str, kind: UserKind) {
-        self.users.push(User {
-            id,
-            login: login.to_owned(),
-            kind,
+    /// The place of the next request in the order of arrival.
+    pub(super) fn next_seq(&mut self) -> u64 {
+        self.next_seq += 1;
+        self.next_seq
+    }
+
+    pub(super) fn set_token(&mut self, token: &str, login: &str) {
+        self.tokens.insert(token.to_owned(), login.to_owned());
+        self.needs_token = true;
+    }
+
+    pub(super) fn revoke_tokens(&mut self) {
+        self.tokens.clear();
+    }
+
+    /// Reads `Authorization`: `Bearer` and `token` as the API takes them, `Basic` as git sends it.
+    pub(super) fn asker(&self, request: &Request) -> Asker {
+        let given = request.header("authorization").and_then(|value| {
+            let (scheme, value) = value.split_once(' ')?;
+            if scheme.eq_ignore_ascii_case("basic") {
+                let text = String::from_utf8(STANDARD.decode(value).ok()?).ok()?;
+                text.split_once(':').map(|(_, token)| token.to_owned())
+            } else {
+                let token = ["bearer", "token"].contains(&scheme.to_ascii_lowercase().as_str());
+                token.then(|| value.to_owned())
+            }
         });
+        let known = given.and_then(|token| {
+            let login = self.tokens.get(&token)?.clone();
+            Some(Asker::Account { login, token })
+        });
+        known.unwrap_or(if self.needs_token {
+            Asker::Refused
+        } else {
+            Asker::Anonymous
+        })
     }
 
     pub(super) fn user(&self, login: &str) -> Option<&User> {
-        self.users.iter().find(|user| user.login == login)
-    }
-
-    pub(super) fn add_repo(&mut self, name: &str, bare: &Path) {
-        let id = self.id();
-        self.repos.push(Repo {
-            id,
-            name: name.to_owned(),
-            bare: bare.to_owned(),
-            private: false,
-            pulls: Vec::new(),
-            comments: Vec::new(),
-            line_comments: Vec::new(),
-            reactions: Vec::new(),
-        });
+        self.users
+            .iter()
+            .find(|user| user.login.eq_ignore_ascii_case(login))
     }
 
     pub(super) fn renumber(&mut self, name: &str) {
@@ -194,8 +239,15 @@ impl State {
             .position(|repo| repo.name.eq_ignore_ascii_case(name))
     }
 
+    pub(super) fn history<'a>(&'a self, repo: &'a Repo) -> History<'a> {
+        History {
+            git: &self.git,
+            bare: &repo.bare,
+        }
+    }
+
     /// # Panics
-    /// When there is none: a mistake of the test.
+    /// When there is none: a mistake of the caller.
     pub(super) fn repo_mut(&mut self, name: &str) -> &mut Repo {
         match self.find_repo(name) {
             Some(at) => &mut self.repos[at],
@@ -204,7 +256,7 @@ impl State {
     }
 
     /// # Panics
-    /// When there is none: a mistake of the test.
+    /// When there is none: a mistake of the caller.
     pub(super) fn pull_mut(&mut self, repo: &str, number: i64) -> &mut Pull {
         let pulls = &mut self.repo_mut(repo).pulls;
         match pulls.iter_mut().find(|pull| pull.number == number) {
@@ -212,171 +264,4 @@ impl State {
             None => panic!("the double has no pull request {repo}#{number}"),
         }
     }
-
-    pub(super) fn open_pull(&mut self, name: &str, new: NewPull) -> i64 {
-        let (id, now) = (self.id(), self.now());
-        let repo = self.repo_mut(name);
-        let number = repo.pulls.len() as i64 + 1;
-        let mut pull = Pull {
-            number,
-            id,
-            author: new.author,
-            title: new.title,
-            body: new.body,
-            head_ref: new.head_ref,
-            head_sha: String::new(),
-            base_ref: new.base_ref,
-            base_sha: String::new(),
-            draft: new.draft,
-            open: true,
-            labels: Vec::new(),
-            created_at: now,
-            updated_at: now,
-            size: [0; 4],
-        };
-        read_branches(&repo.bare, &mut pull);
-        repo.pulls.push(pull);
-        number
-    }
-
-    pub(super) fn push(&mut self, name: &str, number: i64) {
-        let bare = self.repo_mut(name).bare.clone();
-        self.change(name, number, |pull| read_branches(&bare, pull));
-    }
-
-    pub(super) fn change(&mut self, repo: &str, number: i64, act: impl FnOnce(&mut Pull)) {
-        let now = self.now();
-        let pull = self.pull_mut(repo, number);
-        act(pull);
-        pull.updated_at = now;
-    }
-
-    fn new_comment(&mut self, number: i64, author: &str, body: &str) -> Comment {
-        let (id, now) = (self.id(), self.now());
-        Comment {
-            id,
-            number,
-            author: author.to_owned(),
-            body: body.to_owned(),
-            created_at: now,
-            updated_at: now,
-        }
-    }
-
-    pub(super) fn comment(&mut self, repo: &str, number: i64, author: &str, body: &str) -> i64 {
-        let comment = self.new_comment(number, author, body);
-        let id = comment.id;
-        self.repo_mut(repo).comments.push(comment);
-        id
-    }
-
-    pub(super) fn review_comment(
-        &mut self,
-        repo: &str,
-        number: i64,
-        author: &str,
-        place: LineComment,
-        body: &str,
-    ) -> i64 {
-        let comment = self.new_comment(number, author, body);
-        let id = comment.id;
-        self.repo_mut(repo).line_comments.push((comment, place));
-        id
-    }
-
-    pub(super) fn edit_comment(&mut self, repo: &str, id: i64, body: &str) {
-        let now = self.now();
-        if let Some(comment) = self.repo_mut(repo).comments.iter_mut().find(|c| c.id == id) {
-            comment.body = body.to_owned();
-            comment.updated_at = now;
-        }
-    }
-
-    pub(super) fn comments_of(&mut self, repo: &str, number: i64) -> Vec<Comment> {
-        let comments = self.repo_mut(repo).comments.iter();
-        comments
-            .filter(|comment| comment.number == number)
-            .cloned()
-            .collect()
-    }
-
-    pub(super) fn reactions_of(&mut self, repo: &str, on: &str) -> Vec<(String, String)> {
-        let reactions = self
-            .repo_mut(repo)
-            .reactions
-            .iter()
-            .filter(|reaction| reaction.on == on);
-        reactions
-            .map(|reaction| (reaction.login.clone(), reaction.content.clone()))
-            .collect()
-    }
-
-    /// Adds a reaction; false when the same account left the same one before.
-    pub(super) fn react(
-        &mut self,
-        repo: usize,
-        on: &str,
-        login: &str,
-        content: &str,
-    ) -> (usize, bool) {
-        let (id, created_at) = (self.id(), self.now());
-        let reactions = &mut self.repos[repo].reactions;
-        let same = |r: &Reaction| r.on == on && r.login == login && r.content == content;
-        if let Some(at) = reactions.iter().position(same) {
-            return (at, false);
-        }
-        let (on, login, content) = (on.to_owned(), login.to_owned(), content.to_owned());
-        reactions.push(Reaction {
-            id,
-            on,
-            login,
-            content,
-            created_at,
-        });
-        (reactions.len() - 1, true)
-    }
-}
-
-/// Reads both branches, measures the change and moves `refs/pull/N/head`, as GitHub does.
-///
-/// # Panics
-/// When a branch does not exist: a mistake of the test.
-fn read_branches(bare: &Path, pull: &mut Pull) {
-    let git = |args: &[&str]| match git::run(Path::new("git"), bare, args, b"") {
-        Ok(text) => text,
-        Err(error) => panic!("the double's repository: {error}"),
-    };
-    let tip = |branch: &str| {
-        git(&[
-            "rev-parse",
-            "--verify",
-            &format!("refs/heads/{branch}^{{commit}}"),
-        ])
-    };
-    pull.head_sha = tip(&pull.head_ref);
-    pull.base_sha = tip(&pull.base_ref);
-    git(&[
-        "update-ref",
-        &format!("refs/pull/{}/head", pull.number),
-        &pull.head_sha,
-    ]);
-    let range = format!("{}...{}", pull.base_sha, pull.head_sha);
-    let mut size = [0_u64; 4];
-    let numbers = git::run(Path::new("git"), bare, &["diff", "--numstat", &range], b"");
-    // Histories without a common commit have no such range.
-    for line in numbers.unwrap_or_default().lines() {
-        let mut columns = line
-            .split('\t')
-            .map(|column| column.parse::<u64>().unwrap_or(0));
-        size[0] += 1;
-        size[1] += columns.next().unwrap_or(0);
-        size[2] += columns.next().unwrap_or(0);
-    }
-    let commits = git(&[
-        "rev-list",
-        "--count",
-        &format!("{}..{}", pull.base_sha, pull.head_sha),
-    ]);
-    size[3] = commits.parse().unwrap_or(0);
-    pull.size = size;
 }
