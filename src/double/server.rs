@@ -307,3 +307,57 @@ fn log(shared: &Shared, request: &Request, seq: u64, response: Option<&Response>
         response_body: response.map_or_else(String::new, |response| text(&response.body)),
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use super::super::faults::{Fault, Matcher};
+    use super::*;
+
+    #[test]
+    fn dropping_the_double_ends_its_threads_whatever_they_are_doing() {
+        let server = Server::start(Path::new("git")).unwrap();
+        let (address, open) = (server.address, Arc::clone(&server.open));
+        let faults = Arc::clone(&server.shared.faults);
+        faults.add(Fault {
+            matcher: Matcher::get("/slow"),
+            times: 1,
+            action: Action::Delay(Duration::from_secs(3600)),
+        });
+        let hold = faults.hold(Matcher::get("/held"), Moment::Before);
+        let ask = |path: &str| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            let head = format!("GET {path} HTTP/1.1\r\n\r\n");
+            stream.write_all(head.as_bytes()).unwrap();
+            stream
+        };
+        let idle = TcpStream::connect(address).unwrap();
+        let streams = [ask("/slow"), ask("/held"), idle];
+        assert!(hold.wait_until_parked(Duration::from_secs(60)));
+        while faults.left() > 0 || open.table().streams.len() < 3 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        drop(server);
+        assert!(open.table().streams.is_empty(), "a thread is left");
+        for mut stream in streams {
+            let mut answer = String::new();
+            let _ = stream.read_to_string(&mut answer);
+            assert_eq!(answer, "");
+        }
+        assert!(TcpStream::connect(address).is_err());
+    }
+
+    #[test]
+    fn connections_make_room_when_they_end() {
+        let server = Server::start(Path::new("git")).unwrap();
+        for _ in 0..2 * MOST_CONNECTIONS {
+            let mut stream = TcpStream::connect(server.address).unwrap();
+            let head = b"GET /rate_limit HTTP/1.1\r\nConnection: close\r\n\r\n";
+            stream.write_all(head).unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        }
+    }
+}

@@ -55,6 +55,14 @@ impl Refusal {
         }
     }
 
+    /// 422 as the endpoints of reviews give it: in words alone.
+    fn unprocessable(message: &str) -> Self {
+        Self {
+            errors: Some(json!([message])),
+            ..Self::new(422, "Unprocessable Entity")
+        }
+    }
+
     fn response(&self) -> Response {
         let mut body = json!({
             "message": self.message, "documentation_url": DOCUMENTATION,

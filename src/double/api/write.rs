@@ -27,7 +27,7 @@ pub(super) fn write(
         ("POST", ["issues", number, "comments"]) => create(state, request, login, at, number),
         ("PATCH", ["issues", "comments", id]) => {
             let id = own_comment(state, login, at, id)?;
-            let body = text(&parsed(request)?, "IssueComment")?;
+            let body = text(&parsed(request)?).map_err(Flaw::of_comment)?;
             let name = state.repos[at].name.clone();
             state.edit_comment(&name, id, &body);
             one_comment(state, at, id, 200)
@@ -62,7 +62,7 @@ pub(super) fn write(
 
 fn create(state: &mut State, request: &Request, login: &str, at: usize, number: &str) -> Answer {
     let number = conversation_of(&state.repos[at], number)?;
-    let body = text(&parsed(request)?, "IssueComment")?;
+    let body = text(&parsed(request)?).map_err(Flaw::of_comment)?;
     let name = state.repos[at].name.clone();
     let id = state.comment(&name, number, login, &body);
     one_comment(state, at, id, 201)
@@ -95,22 +95,34 @@ fn parsed(request: &Request) -> Result<Value, Refusal> {
     }
 }
 
+/// What is wrong with a text: GitHub's code for it, and words.
+struct Flaw(&'static str, String);
+
+impl Flaw {
+    fn of_comment(self) -> Refusal {
+        Refusal::invalid("IssueComment", "body", self.0, &self.1)
+    }
+
+    fn of_review(self) -> Refusal {
+        Refusal::unprocessable(&self.1)
+    }
+}
+
 /// The field `body`, which must hold some text, but not too much.
-fn text(fields: &Value, resource: &str) -> Result<String, Refusal> {
+fn text(fields: &Value) -> Result<String, Flaw> {
     let body = match fields.get("body") {
         Some(Value::String(body)) => body,
         Some(Value::Null) | None => {
-            return Err(Refusal::invalid(resource, "body", "missing_field", ""));
+            return Err(Flaw("missing_field", "Body is missing".to_owned()));
         }
-        Some(_) => return Err(Refusal::invalid(resource, "body", "invalid", "")),
+        Some(_) => return Err(Flaw("invalid", "Body is not a string".to_owned())),
     };
     if body.trim().is_empty() {
-        let message = "Body can't be blank";
-        return Err(Refusal::invalid(resource, "body", "custom", message));
+        return Err(Flaw("custom", "Body can't be blank".to_owned()));
     }
     if body.chars().count() > MOST_CHARACTERS {
         let message = format!("Body is too long (maximum is {MOST_CHARACTERS} characters)");
-        return Err(Refusal::invalid(resource, "body", "custom", &message));
+        return Err(Flaw("custom", message));
     }
     Ok(body.clone())
 }
@@ -141,14 +153,7 @@ fn review(state: &mut State, request: &Request, login: &str, at: usize, number: 
         Some("APPROVE") => "APPROVED",
         Some("REQUEST_CHANGES") => "CHANGES_REQUESTED",
         Some("COMMENT") => "COMMENTED",
-        Some(_) => {
-            return Err(Refusal::invalid(
-                "PullRequestReview",
-                "event",
-                "invalid",
-                "",
-            ));
-        }
+        Some(_) => return Err(Refusal::unprocessable("Event is unknown")),
     };
     let remarks = remarks(state, at, number, &fields)?;
     // An approval, a draft and a bundle of remarks can do without words of their own.
@@ -159,7 +164,7 @@ fn review(state: &mut State, request: &Request, login: &str, at: usize, number: 
     let body = if optional && blank {
         String::new()
     } else {
-        text(&fields, "PullRequestReview")?
+        text(&fields).map_err(Flaw::of_review)?
     };
     let name = state.repos[at].name.clone();
     let id = state.review(&name, number, login, &body, event);
@@ -182,18 +187,17 @@ fn review(state: &mut State, request: &Request, login: &str, at: usize, number: 
 
 /// Reads `comments`. One that is not on a line of the diff makes GitHub refuse the whole review.
 fn remarks(state: &State, at: usize, number: i64, fields: &Value) -> Result<Vec<Remark>, Refusal> {
-    let invalid =
-        |field, message| Refusal::invalid("PullRequestReviewComment", field, "custom", message);
+    let invalid = Refusal::unprocessable;
     let given = match fields.get("comments") {
         None => return Ok(Vec::new()),
         Some(Value::Array(given)) => given,
-        Some(_) => return Err(invalid("comments", "comments is not a list")),
+        Some(_) => return Err(invalid("Comments are not a list")),
     };
     let repo = &state.repos[at];
     let pull = repo.pull(number).ok_or_else(Refusal::not_found)?;
     let remark = |comment: &Value| {
         let path = comment.get("path").and_then(Value::as_str);
-        let path = path.ok_or_else(|| invalid("path", "Path could not be resolved"))?;
+        let path = path.ok_or_else(|| invalid("Path could not be resolved"))?;
         let line = comment.get("line").and_then(Value::as_u64).unwrap_or(0);
         let (base, head) = (&pull.base_sha, &pull.head_sha);
         let inside = state
@@ -203,9 +207,9 @@ fn remarks(state: &State, at: usize, number: i64, fields: &Value) -> Result<Vec<
             Ok(line) if inside => Ok(Remark {
                 path: path.to_owned(),
                 line,
-                body: text(comment, "PullRequestReviewComment")?,
+                body: text(comment).map_err(Flaw::of_review)?,
             }),
-            _ => Err(invalid("line", "Line could not be resolved")),
+            _ => Err(invalid("Line could not be resolved")),
         }
     };
     given.iter().map(remark).collect()
