@@ -333,13 +333,31 @@ mod tests {
             stream
         };
         let idle = TcpStream::connect(address).unwrap();
-        let streams = [ask("/slow"), ask("/held"), idle];
+        let mut streams = vec![ask("/slow"), ask("/held"), idle];
         assert!(hold.wait_until_parked(Duration::from_secs(60)));
         while faults.left() > 0 || open.table().streams.len() < 3 {
             thread::sleep(Duration::from_millis(1));
         }
+        // One more has to wait for the state, which is free only some time after the end began.
+        let (shared, ending) = (Arc::clone(&server.shared), Arc::clone(&open));
+        let (send, locked) = crossbeam_channel::bounded(1);
+        let holder = thread::spawn(move || {
+            let state = shared.state();
+            send.send(()).unwrap();
+            while !ending.table().closed {
+                thread::sleep(Duration::from_millis(1));
+            }
+            thread::sleep(Duration::from_millis(100));
+            drop(state);
+        });
+        locked.recv().unwrap();
+        streams.push(ask("/busy"));
+        while open.table().streams.len() < 4 {
+            thread::sleep(Duration::from_millis(1));
+        }
         drop(server);
         assert!(open.table().streams.is_empty(), "a thread is left");
+        holder.join().unwrap();
         for mut stream in streams {
             let mut answer = String::new();
             let _ = stream.read_to_string(&mut answer);

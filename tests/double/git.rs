@@ -89,6 +89,18 @@ fn git_fetches_pull_requests_also_partially_and_by_a_commit_that_no_branch_has()
         ok(&place.client(None, &["-C", "c.git", "rev-parse", "FETCH_HEAD"])),
         new
     );
+    // The first version of the protocol refuses such a commit unless the server allows it.
+    ok(&place.client(None, &["init", "--quiet", "--bare", "first.git"]));
+    let first = [
+        "-c",
+        "protocol.version=0",
+        "-C",
+        "first.git",
+        "fetch",
+        &remote,
+        &old,
+    ];
+    ok(&place.client(None, &first));
     ok(&fetch(&old));
     assert_eq!(
         ok(&place.client(None, &["-C", "c.git", "rev-parse", "FETCH_HEAD"])),

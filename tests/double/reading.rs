@@ -175,7 +175,8 @@ fn tokens_speak_for_their_accounts_and_unknown_ones_for_nobody() {
     assert_eq!(wrong.status, 401);
     assert_eq!(wrong.json()["message"], "Bad credentials");
     place.double.revoke_tokens();
-    assert_eq!(place.get("/user").status, 401);
+    let revoked = place.get(&place.in_repo("/pulls"));
+    assert_eq!(revoked.status, 401, "what anybody could read");
 }
 
 #[test]
