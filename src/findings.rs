@@ -1,6 +1,8 @@
 //! What a review is made of: findings, an assessment, and what was left out. The words that engines,
 //! store and report share.
 
+pub mod numbers;
+
 use serde::{Deserialize, Serialize};
 
 /// How bad a finding is. The order is by weight: `Blocker` is the greatest.

@@ -248,7 +248,7 @@ number!(
 /// The name of a trigger: equal keys are the same work, done at most once.
 ///
 /// Formats: `pr_opened:{repo}:{n}:{sha}`, `mention:{repo}:{n}:{comment}`,
-/// `mention:{repo}:{n}:review-{comment}`, `publish:{key of the run}`.
+/// `mention:{repo}:{n}:review-{comment}`, `publish:{key of the run}`, `render:{repo}:{n}`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DedupeKey(String);
@@ -270,6 +270,11 @@ impl DedupeKey {
     /// The key of the work that makes a recorded run visible.
     pub fn publish(run: &DedupeKey) -> Self {
         Self(format!("publish:{run}"))
+    }
+
+    /// The key of the work that shows a pull request's stored review otherwise.
+    pub fn render(repo: &RepoName, pr: PrNumber) -> Self {
+        Self(format!("render:{repo}:{pr}"))
     }
 
     /// For a [`DedupeKey::publish`] key, the key of its run.

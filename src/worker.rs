@@ -205,6 +205,7 @@ impl Worker {
                 secrets: &context.secrets(),
                 clock: &*context.clock,
                 lease: context.config.worker.lease,
+                stop: &context.kill,
             },
         );
         match published {

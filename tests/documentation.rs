@@ -23,7 +23,7 @@ fn help(command: &[&str]) -> String {
 #[test]
 fn every_command_and_option_of_the_help_is_in_the_man_page() {
     let page = read("man/prwarden.1");
-    let commands: [&[&str]; 12] = [
+    let commands: [&[&str]; 15] = [
         &[],
         &["run"],
         &["once"],
@@ -34,6 +34,9 @@ fn every_command_and_option_of_the_help_is_in_the_man_page() {
         &["config", "show"],
         &["status"],
         &["doctor"],
+        &["queue", "list"],
+        &["queue", "publish"],
+        &["purge"],
         &["db", "check"],
         &["db", "backup"],
     ];

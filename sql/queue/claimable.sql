@@ -5,7 +5,7 @@ FROM queue AS candidate INDEXED BY queue_live
 WHERE status IN ('pending', 'claimed')
   AND repo IN (SELECT value FROM json_each(:repos))
   AND (status = 'pending' OR leased_until IS NULL OR leased_until <= :now)
-  AND (kind = 'publish' OR attempts < :max_attempts)
+  AND (kind IN ('publish', 'render') OR attempts < :max_attempts)
   AND (not_before IS NULL OR not_before <= :now)
   AND NOT EXISTS (
       SELECT 1
@@ -21,7 +21,7 @@ ORDER BY
     -- Publishing costs nothing and ends what was paid for. Among reviews a person's request comes
     -- first, unless an automatic one has waited for half an hour.
     CASE
-        WHEN kind = 'publish' THEN 0
+        WHEN kind IN ('publish', 'render') THEN 0
         WHEN command = 'merge' THEN 1
         WHEN command = 'fix' THEN 2
         WHEN kind = 'mention' OR enqueued_at <= :aged THEN 3

@@ -5,7 +5,7 @@ WHERE status IN ('pending', 'claimed')
   AND repo = :repo
   AND pr_number = :pr
   AND status = 'pending'
-  AND kind <> 'publish'
+  AND kind NOT IN ('publish', 'render')
   AND command = :command
   AND dedupe_key <> :key
   AND enqueued_at <= :started

@@ -3,7 +3,7 @@
 SELECT 'queue.' || column || ' of ' || dedupe_key
 FROM (
     SELECT dedupe_key, 'kind' AS column FROM queue
-    WHERE kind NOT IN ('pr_opened', 'mention', 'publish')
+    WHERE kind NOT IN ('pr_opened', 'mention', 'publish', 'render')
     UNION ALL
     SELECT dedupe_key, 'command' FROM queue
     WHERE lower(command) NOT IN ('review', 'describe', 'ask', 'fix', 'merge', 'help')

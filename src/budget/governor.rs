@@ -14,7 +14,7 @@ use crate::ids::{MicroUsd, OwnerName, RepoName, Tokens};
 use crate::store::ledger::{
     self, Charge, Confidence, Cost, NewReservation, Settlement, StopReason,
 };
-use crate::store::queue::{self, Claimable, Kind, Trigger, Unreadable};
+use crate::store::queue::{self, Claimable, Trigger, Unreadable};
 use crate::store::{Store, StoreError, Txn, budget_state, runs};
 
 /// What a claim needs to know.
@@ -240,7 +240,7 @@ impl<'a> Admission<'a> {
     }
 
     fn consider(&mut self, row: Trigger) -> Result<Option<Considered>, StoreError> {
-        let publish = row.kind == Kind::Publish || runs::is_recorded(self.txn, &row.key)?;
+        let publish = row.kind.only_writes() || runs::is_recorded(self.txn, &row.key)?;
         let work = if publish {
             Work::Publish
         } else if !self.request.budget.enabled {

@@ -57,9 +57,37 @@ pub enum Command {
     /// Look after the store
     #[command(subcommand)]
     Db(DbCommand),
+    /// List the queue, or put a publication that was given up back
+    #[command(subcommand)]
+    Queue(QueueCommand),
+
+    /// Empty what old reviews said; numbers of tokens and times stay
+    Purge(Purge),
+
     /// The demo's engine; prwarden starts it by itself
     #[command(hide = true)]
     SampleEngine,
+}
+
+/// `queue ...`.
+#[derive(Debug, Subcommand)]
+pub enum QueueCommand {
+    /// List what waits, what is worked on, and what could not be published
+    List,
+    /// Put a publication that was given up back into the queue
+    Publish {
+        /// The run's key, as `queue list` shows it
+        #[arg(value_name = "KEY")]
+        key: String,
+    },
+}
+
+/// `purge`.
+#[derive(Debug, Args)]
+pub struct Purge {
+    /// All of one pull request [default: whatever is older than retention.max_age_days]
+    #[arg(long, value_name = "OWNER/REPO#N")]
+    pub pull: Option<String>,
 }
 
 /// `once`.

@@ -8,6 +8,8 @@ mod daemon;
 mod db;
 mod demo;
 mod doctor;
+mod purge;
+mod queue;
 mod review;
 mod sample_engine;
 mod status;
@@ -67,6 +69,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Status => status::status(&globals),
         Command::Doctor => doctor::doctor(&globals),
         Command::Db(command) => db::db(&globals, &command),
+        Command::Queue(command) => queue::queue(&globals, &command),
+        Command::Purge(args) => purge::purge(&globals, &args),
         Command::SampleEngine => sample_engine::run(),
     };
     match ended {

@@ -8,7 +8,7 @@ use crate::budget::{Measured, Mode, Outlook, outlook};
 use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::config::Config;
 use crate::store::queue::{self, Depth};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, runs};
 
 /// Cells of a bar.
 const BAR: u64 = 20;
@@ -21,12 +21,19 @@ pub(super) fn status(globals: &Globals) -> Ended {
     let (outlook, depth) = store
         .read(|txn| Ok((outlook(txn, &config.budget, now)?, queue::depth(txn, now)?)))
         .map_err(failed)?;
-    print(&screen(&config, outlook.as_ref(), depth, now))?;
+    let unpublished = store.read(runs::unpublished).map_err(failed)?.len();
+    print(&screen(&config, outlook.as_ref(), depth, unpublished, now))?;
     Ok(Exit::Success)
 }
 
 // Writing to a String can't fail.
-fn screen(config: &Config, outlook: Option<&Outlook>, depth: Depth, now: Timestamp) -> String {
+fn screen(
+    config: &Config,
+    outlook: Option<&Outlook>,
+    depth: Depth,
+    unpublished: usize,
+    now: Timestamp,
+) -> String {
     let mut out = String::new();
     if !config.budget.enabled {
         out.push_str("budget: off (budget.enabled = false), no review starts\n");
@@ -45,6 +52,13 @@ fn screen(config: &Config, outlook: Option<&Outlook>, depth: Depth, now: Timesta
         let _ = write!(out, "; the oldest waits for {minutes} min");
     }
     out.push('\n');
+    if unpublished > 0 {
+        let _ = writeln!(
+            out,
+            "unpublished: {unpublished} given up; see prwarden queue list, and put one back with \
+             prwarden queue publish KEY"
+        );
+    }
     out
 }
 

@@ -2,6 +2,7 @@
 //! repositories.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use log::LevelFilter;
 use toml::de::{DeTable, DeValue};
@@ -90,6 +91,7 @@ pub(super) fn config(
         check::admissible_role(&review_role, plan, share);
     }
     let workspace = workspace(&open(&keys::WORKSPACE), &store_path, env);
+    let retention = retention(&open(&keys::RETENTION));
     let log = log(&open(&keys::LOG));
     Some(Config {
         file: file.map(Path::to_path_buf),
@@ -101,6 +103,7 @@ pub(super) fn config(
         worker,
         store_path,
         workspace,
+        retention,
         log,
     })
 }
@@ -367,6 +370,14 @@ fn workspace(section: &Section<'_>, store: &Path, env: Env<'_>) -> WorkspaceConf
         min_free_mb: section
             .read("min_free_mb", whole(0..=1 << 30))
             .unwrap_or(defaults::MIN_FREE_MB),
+    }
+}
+
+fn retention(section: &Section<'_>) -> RetentionConfig {
+    let days = section.read("max_age_days", whole(1..=36_500));
+    let base = RetentionConfig::default();
+    RetentionConfig {
+        max_age: days.map_or(base.max_age, |days: u64| Duration::from_secs(days * DAY)),
     }
 }
 

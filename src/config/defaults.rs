@@ -38,6 +38,7 @@ impl Default for RepoRules {
                 excluded_paths: Vec::new(),
             },
             publish: PublishConfig {
+                mode: PublishMode::Sticky,
                 dry_run: false,
                 post_superseded: true,
                 max_publish_attempts: 10,
@@ -83,6 +84,14 @@ impl Default for LogConfig {
         Self {
             level: LevelFilter::Info,
             format: LogFormat::Auto,
+        }
+    }
+}
+
+impl Default for RetentionConfig {
+    fn default() -> Self {
+        Self {
+            max_age: Duration::from_secs(90 * 24 * 3600),
         }
     }
 }

@@ -426,6 +426,11 @@ pub static PUBLISH: Section = Section {
     per_repo: true,
     keys: &[
         rule(
+            "mode",
+            Value("\"sticky\""),
+            "sticky (one comment, rewritten by each review) or per_review (one comment for each)",
+        ),
+        rule(
             "dry_run",
             Value("false"),
             "do everything but write to GitHub",
@@ -500,6 +505,18 @@ pub static WORKSPACE: Section = Section {
     ],
 };
 
+/// `[retention]`.
+pub static RETENTION: Section = Section {
+    name: "retention",
+    doc: "How long the store keeps what reviews say. Numbers of tokens and times stay.",
+    per_repo: false,
+    keys: &[global(
+        "max_age_days",
+        Value("90"),
+        "days after which it is emptied; a merged or closed pull request's is emptied at once",
+    )],
+};
+
 /// `[log]`.
 pub static LOG: Section = Section {
     name: "log",
@@ -520,7 +537,7 @@ pub static LOG: Section = Section {
 };
 
 /// All sections in the order in which a template shows them.
-pub static SECTIONS: [&Section; 15] = [
+pub static SECTIONS: [&Section; 16] = [
     &GITHUB,
     &REPO,
     &TRIGGERS,
@@ -535,6 +552,7 @@ pub static SECTIONS: [&Section; 15] = [
     &REVIEW_ROLE,
     &STORE,
     &WORKSPACE,
+    &RETENTION,
     &LOG,
 ];
 

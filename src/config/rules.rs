@@ -26,6 +26,12 @@ pub(super) const KINDS: &[(&str, EngineKind)] = &[
     ("command", EngineKind::Command),
 ];
 
+/// The names of `publish.mode`.
+pub(super) const MODES: &[(&str, PublishMode)] = &[
+    ("sticky", PublishMode::Sticky),
+    ("per_review", PublishMode::PerReview),
+];
+
 /// What reading a section needs to know of others.
 pub(super) struct Context<'a> {
     pub(super) report: &'a Report<'a>,
@@ -252,6 +258,7 @@ fn caps(section: &Section<'_>, base: &SizeCaps) -> SizeCaps {
 
 fn publish(section: &Section<'_>, base: &PublishConfig) -> PublishConfig {
     PublishConfig {
+        mode: section.read("mode", choice(MODES)).unwrap_or(base.mode),
         dry_run: section.read("dry_run", flag).unwrap_or(base.dry_run),
         post_superseded: section
             .read("post_superseded", flag)

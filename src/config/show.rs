@@ -7,9 +7,9 @@ use std::time::Duration;
 use globset::GlobMatcher;
 use toml::Value;
 
-use super::convert::{FORMATS, LEVELS, WHEN_EXHAUSTED};
+use super::convert::{DAY, FORMATS, LEVELS, WHEN_EXHAUSTED};
 use super::keys;
-use super::rules::KINDS;
+use super::rules::{KINDS, MODES};
 use super::types::*;
 use crate::ids::{MicroUsd, Tokens};
 
@@ -79,6 +79,7 @@ fn process(config: &Config) -> Vec<Entry> {
         worker,
         store_path,
         workspace,
+        retention,
         log,
         ..
     } = config;
@@ -188,6 +189,11 @@ fn process(config: &Config) -> Vec<Entry> {
             "min_free_mb",
             integer(workspace.min_free_mb),
         ),
+        (
+            &keys::RETENTION,
+            "max_age_days",
+            integer(retention.max_age.as_secs() / DAY),
+        ),
         (&keys::LOG, "level", named(LEVELS, log.level)),
         (&keys::LOG, "format", named(FORMATS, log.format)),
     ]);
@@ -271,6 +277,7 @@ fn rules(rules: &RepoRules) -> Vec<Entry> {
             "instructions",
             optional_text(review.instructions.as_deref()),
         ),
+        (&keys::PUBLISH, "mode", named(MODES, publish.mode)),
         (&keys::PUBLISH, "dry_run", Value::Boolean(publish.dry_run)),
         (
             &keys::PUBLISH,

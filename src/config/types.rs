@@ -34,6 +34,8 @@ pub struct Config {
     pub store_path: PathBuf,
     /// Mirrors and worktrees.
     pub workspace: WorkspaceConfig,
+    /// How long what reviews say is kept.
+    pub retention: RetentionConfig,
     /// The log on stderr.
     pub log: LogConfig,
 }
@@ -338,14 +340,32 @@ pub struct ReviewConfig {
 }
 
 /// `[publish]`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublishConfig {
+    /// How many comments a pull request gets.
+    pub mode: PublishMode,
     /// Do everything but write to GitHub.
     pub dry_run: bool,
     /// Post a review whose head has moved on meanwhile, saying so.
     pub post_superseded: bool,
     /// Attempts to post before giving up.
     pub max_publish_attempts: u32,
+}
+
+/// `publish.mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PublishMode {
+    /// One comment, rewritten by each review.
+    Sticky,
+    /// Each review posts a comment of its own.
+    PerReview,
+}
+
+/// `[retention]`.
+#[derive(Debug, Clone)]
+pub struct RetentionConfig {
+    /// How long what a review says is kept when its pull request stays open.
+    pub max_age: Duration,
 }
 
 /// `[workspace]`.

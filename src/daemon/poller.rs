@@ -8,10 +8,14 @@ use crate::context::Context;
 use crate::github::ApiError;
 use crate::intake::interval::{Interval, Outcome};
 use crate::intake::repository::{PollError, Polled, RepositorySource};
+use crate::store::runs::{self, Stale};
 use crate::store::{Store, StoreError};
 
 /// The longest wait without looking at the stop.
 const TICK: Duration = Duration::from_secs(1);
+
+/// How often a daemon empties what is older than the retention.
+const SWEEP: Duration = Duration::from_secs(3600);
 
 /// Why the poller was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +42,8 @@ struct Entry<'a> {
     interval: Interval,
     /// On [`Clock::elapsed`](crate::clock::Clock::elapsed): a clock that is set moves no poll.
     due: Duration,
+    /// When old content was last emptied, on the same scale.
+    swept: Option<Duration>,
     /// The last failure, so that a lasting one is said once.
     failing: Option<String>,
 }
@@ -57,6 +63,7 @@ impl<'a> Poller<'a> {
                 source: RepositorySource::new(served, &context.config.poll, now),
                 interval: Interval::new(&context.config.poll, count),
                 due: elapsed + spread.mul_f64(index as f64 / count as f64),
+                swept: None,
                 failing: None,
             })
             .collect();
@@ -127,8 +134,19 @@ fn poll_entry(
     context: &Context,
 ) -> Result<usize, StoreError> {
     let polled = entry.source.poll(store, &*context.clock);
-    let now = context.clock.now();
+    let (now, elapsed) = (context.clock.now(), context.clock.elapsed());
     let repo = entry.source.name().clone();
+    if entry
+        .swept
+        .is_none_or(|swept| elapsed.saturating_sub(swept) >= SWEEP)
+    {
+        let before = now.minus(context.config.retention.max_age);
+        match store.write(|txn| runs::purge(txn, &repo, Stale::Before(before), now)) {
+            Ok(_) => entry.swept = Some(elapsed),
+            Err(StoreError::Busy { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
     let (outcome, queued) = match polled {
         Ok(Polled { fresh, queued }) => {
             if entry.failing.take().is_some() {

@@ -35,6 +35,29 @@ impl State {
         });
     }
 
+    pub(super) fn rename_user(&mut self, login: &str, new: &str) {
+        let rename = |name: &mut String| {
+            if name == login {
+                new.clone_into(name);
+            }
+        };
+        self.users
+            .iter_mut()
+            .for_each(|user| rename(&mut user.login));
+        self.rename_token(login, new);
+        for repo in &mut self.repos {
+            repo.pulls
+                .iter_mut()
+                .for_each(|one| rename(&mut one.author));
+            repo.comments
+                .iter_mut()
+                .for_each(|one| rename(&mut one.author));
+            repo.line_comments
+                .iter_mut()
+                .for_each(|one| rename(&mut one.author));
+        }
+    }
+
     /// # Panics
     /// When a branch does not exist: a mistake of the caller.
     pub(super) fn open_pull(&mut self, name: &str, new: NewPull) -> i64 {

@@ -74,6 +74,11 @@ impl Double {
         self.with(|state| state.users.retain(|user| user.login != login));
     }
 
+    /// Gives an account another name; its id and what it wrote stay.
+    pub fn rename_user(&self, login: &str, new: &str) {
+        self.with(|state| state.rename_user(login, new));
+    }
+
     /// Lets `token` speak for the account `login`. From the first one on, requests without a known
     /// token are answered with 401; before, anybody may read and nobody may write.
     pub fn set_token(&self, token: &str, login: &str) {

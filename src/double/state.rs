@@ -195,6 +195,14 @@ impl State {
         self.needs_token = true;
     }
 
+    pub(super) fn rename_token(&mut self, login: &str, new: &str) {
+        for owner in self.tokens.values_mut() {
+            if owner == login {
+                new.clone_into(owner);
+            }
+        }
+    }
+
     pub(super) fn revoke_tokens(&mut self) {
         self.tokens.clear();
     }

@@ -11,7 +11,7 @@ use super::error::ApiError;
 use super::headers::{http_date, next_link};
 use super::wire::{Account, IssueComment, Pull, Repository};
 use crate::clock::Timestamp;
-use crate::ids::{CommentRef, CommentSource, PrNumber, RepoName, UserId};
+use crate::ids::{CommentId, CommentRef, CommentSource, PrNumber, RepoName, UserId};
 use crate::output;
 
 /// How many pages of one conversation are read at most when our own comment is looked for.
@@ -113,19 +113,19 @@ impl Client {
         self.get(&format!("/user/{id}"))
     }
 
-    /// The comments of a conversation that were written or edited since `since`, oldest first.
+    /// The comments of a conversation, oldest first; with `since` those written or edited since then.
     ///
     /// # Errors
     /// Any [`ApiError`] but `OutcomeUnknown`. A conversation that is not read to its end is an error:
     /// whoever looks for a comment would take it for absent.
-    pub fn comments_since(
+    pub fn comments(
         &self,
         repo: &RepoName,
         pr: PrNumber,
-        since: Timestamp,
+        since: Option<Timestamp>,
     ) -> Result<Vec<IssueComment>, ApiError> {
-        let since = since.to_github();
-        let path = format!("/repos/{repo}/issues/{pr}/comments?since={since}&per_page=100");
+        let since = since.map_or_else(String::new, |at| format!("since={}&", at.to_github()));
+        let path = format!("/repos/{repo}/issues/{pr}/comments?{since}per_page=100");
         let answer = self.read(self.url(&path)?, None, Role::Review)?;
         let request = answer.request.clone();
         let mut page = page(answer)?;
@@ -165,6 +165,46 @@ impl Client {
             request: request.clone(),
             reason: output::clip(&format!("it answered {}, but {error}", reply.status)),
         })
+    }
+
+    /// One comment of a conversation.
+    ///
+    /// # Errors
+    /// `Status` with 404 when there is none of this id.
+    pub fn comment(&self, repo: &RepoName, id: CommentId) -> Result<IssueComment, ApiError> {
+        self.get(&format!("/repos/{repo}/issues/comments/{id}"))
+    }
+
+    /// Rewrites a comment of a conversation. Doing it twice is the same as once.
+    ///
+    /// # Errors
+    /// `Status` with 404 when it is gone; `OutcomeUnknown` when it may be rewritten.
+    pub fn update_comment(
+        &self,
+        repo: &RepoName,
+        id: CommentId,
+        body: &str,
+    ) -> Result<(), ApiError> {
+        let url = self.url(&format!("/repos/{repo}/issues/comments/{id}"))?;
+        let body = json!({ "body": body });
+        let answer = self.write(Method::PATCH, url, &body, Role::Review)?;
+        match answer.reply.status {
+            200..300 => Ok(()),
+            _ => Err(refused(&answer)),
+        }
+    }
+
+    /// Deletes a comment of a conversation; one that is gone already counts as deleted.
+    ///
+    /// # Errors
+    /// Any [`ApiError`].
+    pub fn delete_comment(&self, repo: &RepoName, id: CommentId) -> Result<(), ApiError> {
+        let url = self.url(&format!("/repos/{repo}/issues/comments/{id}"))?;
+        let answer = self.write(Method::DELETE, url, &json!({}), Role::Review)?;
+        match answer.reply.status {
+            200..300 | 404 | 410 => Ok(()),
+            _ => Err(refused(&answer)),
+        }
     }
 
     /// Leaves an `eyes` reaction. It is the same whether it was there before (200) or not (201).

@@ -228,7 +228,7 @@ fn a_conversation_without_end_is_not_taken_for_read() {
     let server = Script::new((0..60).map(|_| answer("200 OK", link, "[]")).collect());
     let found = setup(&server.url)
         .client
-        .comments_since(&repo(), pr(), Timestamp::EPOCH);
+        .comments(&repo(), pr(), Some(Timestamp::EPOCH));
     assert!(matches!(found, Err(ApiError::Endless { .. })), "{found:?}");
 }
 
@@ -566,7 +566,7 @@ fn accounts_that_are_gone_and_bodies_that_are_null_are_read() {
     let server = Script::new(vec![answer("200 OK", "", comment)]);
     let comments = setup(&server.url)
         .client
-        .comments_since(&repo(), pr(), Timestamp::EPOCH)
+        .comments(&repo(), pr(), Some(Timestamp::EPOCH))
         .unwrap();
     assert_eq!(
         (comments[0].user.as_ref(), comments[0].body.as_ref()),

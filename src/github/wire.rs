@@ -119,6 +119,13 @@ pub struct IssueComment {
     pub html_url: Option<String>,
 }
 
+impl IssueComment {
+    /// The pull request or issue that it belongs to.
+    pub fn pull(&self) -> Option<PrNumber> {
+        self.issue_url.rsplit('/').next()?.parse().ok()
+    }
+}
+
 /// A comment on a line of a diff.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ReviewComment {

@@ -5,8 +5,9 @@ use crate::clock::Timestamp;
 use crate::config::TriggerConfig;
 use crate::github::{Account, IssueComment, Pull, ReviewComment};
 use crate::ids::{CommentRef, CommentSource, DedupeKey, PrNumber, RepoName};
+use crate::publish;
 use crate::store::queue::{self, Kind, NewTrigger};
-use crate::store::{StoreError, Txn, comments, decisions, pulls};
+use crate::store::{StoreError, Txn, comments, decisions, pulls, sticky};
 use crate::trigger::{self, CommentFacts, PullFacts, SeenBefore, Skip, Verdict};
 
 /// A comment of either sequence, as far as a decision needs it.
@@ -30,7 +31,7 @@ impl Comment {
                 source: CommentSource::Issue,
                 id: comment.id,
             },
-            pr: number_in(&comment.issue_url)?,
+            pr: comment.pull()?,
             on_issue: comment.html_url.as_deref().is_some_and(is_of_issue),
             author: comment.user.as_ref().map(account),
             body: comment.body.unwrap_or_default(),
@@ -174,6 +175,21 @@ pub(super) fn comment(
         labels: open.labels(comment.pr),
         ours: comments::contains(txn, repo, comment.reference.id)?,
     };
+    if facts.ours && comment.reference.source == CommentSource::Issue {
+        let pointer = sticky::get(txn, repo, comment.pr)?;
+        if let Some(pointer) = pointer
+            && publish::notice_ticks(
+                txn,
+                comment.reference.id,
+                &pointer,
+                &comment.body,
+                (repo, comment.pr),
+                now,
+            )?
+        {
+            return Ok(true);
+        }
+    }
     let verdict = trigger::classify_comment(facts, horizon, rules);
     let CommentRef { source, id } = comment.reference;
     let item = format!("{}-comment:{id}", source.as_str());

@@ -11,6 +11,7 @@ use crate::config::PollConfig;
 use crate::context::Served;
 use crate::github::{ApiError, Conditional, IssueComment, Pull, RateState, ReviewComment, Role};
 use crate::ids::{CommentSource, RepoName};
+use crate::store::runs::{self, Stale};
 use crate::store::watermarks::{self, Stream};
 use crate::store::{Store, StoreError, Txn, etags, repos};
 
@@ -189,6 +190,11 @@ impl<'a> RepositorySource<'a> {
                 )?);
             }
             response.commit(txn, &repo, Stream::PullRequests, newest)?;
+            if response.complete {
+                let open: Vec<_> = listed.iter().map(|pull| pull.number).collect();
+                let (open, as_of) = (open.as_slice(), response.as_of);
+                runs::purge(txn, &repo, Stale::Closed { open, as_of }, now)?;
+            }
             Ok::<_, PollError>(queued)
         })?;
         let labels = listed

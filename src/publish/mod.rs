@@ -6,21 +6,26 @@
 //! by looking for the run's hidden marker among our own comments, never by posting again.
 
 pub mod backoff;
+mod creation;
+mod sticky;
 
 use std::time::Duration;
 
 use url::Url;
 
-use crate::clock::{Clock, Timestamp};
-use crate::config::PublishConfig;
+use crate::clock::{Clock, Stop, Timestamp};
+use crate::config::{PublishConfig, PublishMode};
 use crate::github::{ApiError, Client, IssueComment, Target};
 use crate::ids::{CommentId, OwnerName, nonce};
-use crate::report::layout;
+use crate::report::layout::{self, View};
+use crate::report::sticky::State;
 use crate::secret::Secret;
 use crate::secret::leak;
-use crate::store::queue::Trigger;
+use crate::store::queue::{Kind, Trigger};
 use crate::store::runs::{PublishOutcome, Run};
-use crate::store::{Store, StoreError, comments, queue, runs};
+use crate::store::{Store, StoreError, Txn, comments, queue, runs};
+
+pub use sticky::notice_ticks;
 
 /// Clocks differ: a comment counts as possibly ours when GitHub stamped it up to this long before
 /// our note of the attempt.
@@ -41,6 +46,8 @@ pub struct Publisher<'a> {
     pub clock: &'a dyn Clock,
     /// How long the lease is renewed for right before the write.
     pub lease: Duration,
+    /// Ends a wait for another's creation of the comment.
+    pub stop: &'a Stop,
 }
 
 /// What became of a run's publication.
@@ -77,6 +84,9 @@ pub fn publish(
     owner: &OwnerName,
     publisher: &Publisher<'_>,
 ) -> Result<Published, StoreError> {
+    if row.kind == Kind::Render {
+        return show_again(store, row, owner, publisher);
+    }
     let run_key = row.key.published_run().unwrap_or_else(|| row.key.clone());
     let run = store.read(|txn| runs::get(txn, &run_key))?;
     let Some(mut run) = run else {
@@ -96,14 +106,48 @@ pub fn publish(
         store.write_patiently(|txn| runs::set_nonce(txn, &run_key, &nonce))?;
         run.nonce = Some(nonce);
     }
-    Attempt {
+    let attempt = Attempt {
         store,
         row,
         owner,
         run: &run,
         publisher,
+    };
+    match publisher.rules.mode {
+        PublishMode::Sticky => attempt.publish_sticky(),
+        PublishMode::PerReview => attempt.publish_anew(),
     }
-    .carry_out()
+}
+
+/// Shows the run behind the pull request's comment as its boxes ask.
+fn show_again(
+    store: &mut Store,
+    row: &Trigger,
+    owner: &OwnerName,
+    publisher: &Publisher<'_>,
+) -> Result<Published, StoreError> {
+    let found = store.read(|txn| {
+        let pointer = crate::store::sticky::get(txn, &row.repo, row.pr)?;
+        let run = match &pointer {
+            Some(pointer) => runs::get(txn, &pointer.shown)?,
+            None => None,
+        };
+        Ok(pointer.zip(run))
+    })?;
+    match found {
+        Some((pointer, run)) if run.publication.purged_at.is_none() => Attempt {
+            store,
+            row,
+            owner,
+            run: &run,
+            publisher,
+        }
+        .render_again(&pointer),
+        _ => {
+            store.write_patiently(|txn| queue::complete(txn, &row.key, owner))?;
+            Ok(Published::Already)
+        }
+    }
 }
 
 /// One attempt at one run.
@@ -116,7 +160,8 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    fn carry_out(mut self) -> Result<Published, StoreError> {
+    /// Publishes the run in a comment of its own.
+    fn publish_anew(mut self) -> Result<Published, StoreError> {
         if let Some(began) = self.run.publication.began_at {
             match self.find_own_comment(began) {
                 Ok(Some(comment)) => return self.visible(comment.id, Published::Adopted),
@@ -141,18 +186,53 @@ impl Attempt<'_> {
         if newer.is_some() && !self.publisher.rules.post_superseded {
             return self.record(PublishOutcome::Superseded, Published::Superseded);
         }
-        let body = layout::render(self.run, newer, self.publisher.web_url);
-        if leak::contains_secret(&body, self.publisher.secrets) {
-            log::error!(repo = self.run.repo.as_str(), pr = self.run.pr.get();
-                "the review contains one of our own secrets and is not posted");
+        let body = layout::render(View {
+            run: self.run,
+            newer,
+            web_url: self.publisher.web_url,
+            earlier: &[],
+        });
+        if self.leaks(&body) {
             return self.record(PublishOutcome::Refused, Published::Refused);
         }
-        if self.publisher.rules.dry_run {
-            log::info!(repo = self.run.repo.as_str(), pr = self.run.pr.get();
-                "dry run: would post a comment of {} bytes", body.len());
+        if self.is_dry_run(&body) {
             return self.record(PublishOutcome::DryRun, Published::DryRun);
         }
         self.post(&body)
+    }
+
+    /// Whether the body holds a secret of ours, which is said without it.
+    fn leaks(&self, body: &str) -> bool {
+        let leaks = leak::contains_secret(body, self.publisher.secrets);
+        if leaks {
+            log::error!(repo = self.run.repo.as_str(), pr = self.run.pr.get();
+                "the review contains one of our own secrets and is not posted");
+        }
+        leaks
+    }
+
+    fn is_dry_run(&self, body: &str) -> bool {
+        if self.publisher.rules.dry_run {
+            log::info!(repo = self.run.repo.as_str(), pr = self.run.pr.get();
+                "dry run: would post a comment of {} bytes", body.len());
+        }
+        self.publisher.rules.dry_run
+    }
+
+    fn lease_end(&self) -> Timestamp {
+        self.publisher.clock.now().plus(self.publisher.lease)
+    }
+
+    /// Notes durably that a write is about to be made, if the row is still ours.
+    fn note_attempt(&mut self) -> Result<bool, StoreError> {
+        let (now, until) = (self.publisher.clock.now(), self.lease_end());
+        self.store.write_patiently(|txn| {
+            let ours = queue::renew(txn, &self.row.key, self.owner, until)?;
+            if ours {
+                runs::begin_publish(txn, &self.run.key, now)?;
+            }
+            Ok(ours)
+        })
     }
 
     fn is_last(&self) -> bool {
@@ -161,16 +241,7 @@ impl Attempt<'_> {
 
     /// Notes the attempt durably while the lease is still ours, then writes.
     fn post(mut self, body: &str) -> Result<Published, StoreError> {
-        let now = self.publisher.clock.now();
-        let until = now.plus(self.publisher.lease);
-        let ours = self.store.write_patiently(|txn| {
-            let ours = queue::renew(txn, &self.row.key, self.owner, until)?;
-            if ours {
-                runs::begin_publish(txn, &self.run.key, now)?;
-            }
-            Ok::<_, StoreError>(ours)
-        })?;
-        if !ours {
+        if !self.note_attempt()? {
             log::warn!(key = self.row.key.as_str(); "the lease was lost before the post");
             return Ok(Published::LeaseLost);
         }
@@ -196,24 +267,19 @@ impl Attempt<'_> {
         };
         let client = self.publisher.client;
         let marker = layout::run_marker(nonce);
-        let me = match client.me() {
-            Ok(me) => Some(me.id),
-            // An app's token may not ask who it is.
-            Err(ApiError::Status { status: 403, .. }) => None,
-            Err(error) => return Err(error),
-        };
-        let since = began.minus(CLOCK_SKEW);
-        let comments = client.comments_since(&self.run.repo, self.run.pr, since)?;
+        let me = self.account()?;
+        let since = Some(began.minus(CLOCK_SKEW));
+        let comments = client.comments(&self.run.repo, self.run.pr, since)?;
         Ok(comments.into_iter().find(|comment| {
             // The marker is random and posted by nobody but us; a person may quote it, an app does not.
             let ours = comment.user.as_ref().is_some_and(|user| match me {
                 Some(me) => user.id == me,
                 None => user.is_bot(),
             });
-            ours && comment
-                .body
-                .as_deref()
-                .is_some_and(|body| body.trim_end().ends_with(&marker))
+            ours && comment.body.as_deref().is_some_and(|body| {
+                let run = State::read(body).map(|state| state.run);
+                body.trim_end().ends_with(&marker) || run.as_ref() == Some(nonce)
+            })
         }))
     }
 
@@ -224,8 +290,19 @@ impl Attempt<'_> {
         comment: CommentId,
         result: fn(CommentId) -> Published,
     ) -> Result<Published, StoreError> {
+        self.visible_and(comment, result, |_| Ok(()))
+    }
+
+    /// The same, with `more` in the same transaction.
+    fn visible_and(
+        &mut self,
+        comment: CommentId,
+        result: fn(CommentId) -> Published,
+        more: impl FnOnce(&Txn<'_>) -> Result<(), StoreError>,
+    ) -> Result<Published, StoreError> {
         let now = self.publisher.clock.now();
         self.store.write_patiently(|txn| {
+            more(txn)?;
             comments::add(txn, &self.run.repo, comment, now)?;
             runs::published(
                 txn,
@@ -261,10 +338,7 @@ impl Attempt<'_> {
             })?;
             return Ok(Published::Later(now));
         }
-        let random = getrandom::u32().unwrap_or(u32::MAX);
-        let attempt = self.run.publication.attempts + 1;
-        let backoff = now.plus(backoff::wait_after(attempt, random));
-        let until = error.retry_at().map_or(backoff, |at| at.max(backoff));
+        let until = self.next_attempt(error, self.run.publication.attempts + 1);
         log::warn!(repo = self.run.repo.as_str(), pr = self.run.pr.get(), key = self.row.key.as_str();
             "not published yet, next attempt at {}: {error}", until.to_minute());
         self.store.write_patiently(|txn| {
@@ -272,6 +346,16 @@ impl Attempt<'_> {
             queue::release_unattempted(txn, &self.row.key, self.owner, until)
         })?;
         Ok(Published::Later(until))
+    }
+
+    fn next_attempt(&self, error: &ApiError, attempt: u32) -> Timestamp {
+        let random = getrandom::u32().unwrap_or(u32::MAX);
+        let backoff = self
+            .publisher
+            .clock
+            .now()
+            .plus(backoff::wait_after(attempt, random));
+        error.retry_at().map_or(backoff, |at| at.max(backoff))
     }
 
     fn give_up(&mut self, why: &str) -> Result<Published, StoreError> {

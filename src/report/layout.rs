@@ -4,8 +4,9 @@ use std::fmt::Write;
 
 use url::Url;
 
+use super::sticky::{self, State, Ticked, ViewOption};
 use super::{LocalReport, count, place, sanitise};
-use crate::findings::{Assessment, Finding, OmitReason, Omitted, Severity};
+use crate::findings::{Assessment, Finding, OmitReason, Omitted, Severity, numbers};
 use crate::ids::CommitSha;
 use crate::store::ledger::{Confidence, Mode};
 use crate::store::runs::{Outcome, Provenance, Run};
@@ -24,21 +25,127 @@ pub fn run_marker(nonce: &str) -> String {
     format!("<!-- prwarden:run {nonce} -->")
 }
 
-/// The comment that shows `run`. `newer` is the pull request's head when it has moved on; links lead
-/// to `web_url`.
+/// How a review is shown.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    /// The review.
+    pub run: &'a Run,
+    /// The pull request's head, when it has moved on.
+    pub newer: Option<&'a CommitSha>,
+    /// Where links lead.
+    pub web_url: &'a Url,
+    /// The reviews before it, newest first.
+    pub earlier: &'a [Vec<Finding>],
+}
+
+/// A comment of its own that shows a review, with the run's hidden marker at its end.
 ///
 /// It is at most 60,000 bytes long: the least severe sections go first, then prose is cut, and it
 /// says so.
-pub fn render(run: &Run, newer: Option<&CommitSha>, web_url: &Url) -> String {
-    let parts = Parts {
-        header: header(run, newer),
-        assessment: run.assessment.as_ref(),
-        findings: &run.findings,
-        omitted: &run.omitted,
-        footer: footer(run),
-        links: Some(Links { web_url, run }),
+pub fn render(view: View<'_>) -> String {
+    let run = view.run;
+    let mut footer = footer(run);
+    if let Some(nonce) = &run.nonce {
+        footer.push('\n');
+        footer.push_str(&run_marker(nonce));
+    }
+    parts(view, &run.findings, footer).within(LIMIT)
+}
+
+/// The pull request's one comment, showing a review as `ticked` asks: the marker in front, check-boxes
+/// at the foot, the state at the very end. As long as [`render`]'s at most.
+pub fn render_sticky(view: View<'_>, ticked: &Ticked) -> String {
+    let run = view.run;
+    let nits = run
+        .findings
+        .iter()
+        .filter(|one| one.severity == Severity::Nit);
+    let nits = nits.count();
+    let gone = numbers::gone(&run.findings, view.earlier);
+    let mut footer = String::new();
+    if ticked.contains(&ViewOption::Gone) && !gone.is_empty() {
+        write_gone(&mut footer, &gone);
+    }
+    footer.push_str(&self::footer(run));
+    footer.push('\n');
+    let mut offer = |option, label: &str| {
+        sticky::write_box(&mut footer, option, ticked.contains(&option), label);
     };
-    parts.within(LIMIT)
+    if nits > 0 {
+        offer(ViewOption::Nits, &format!("show {}", count(nits, "nit")));
+    }
+    if !gone.is_empty() {
+        let gone = count(gone.len(), "finding");
+        offer(
+            ViewOption::Gone,
+            &format!("show {gone} of earlier rounds that are gone"),
+        );
+    }
+    if !run.findings.is_empty() {
+        offer(ViewOption::Brief, "titles only");
+    }
+    let numbered: Vec<Finding> = run
+        .findings
+        .iter()
+        .enumerate()
+        .map(|(place, finding)| Finding {
+            number: Some(numbers::shown(finding, place)),
+            body: match ticked.contains(&ViewOption::Brief) {
+                true => String::new(),
+                false => finding.body.clone(),
+            },
+            ..finding.clone()
+        })
+        .filter(|one| one.severity > Severity::Nit || ticked.contains(&ViewOption::Nits))
+        .collect();
+    let hidden = run.findings.len() - numbered.len();
+    let mut parts = parts(view, &numbered, footer);
+    parts.hidden = hidden;
+    let state = state(run, ticked.clone());
+    let around = sticky::wrap("", &state).len();
+    sticky::wrap(&parts.within(LIMIT - around), &state)
+}
+
+/// What the pull request's one comment says of itself when it shows `run` with `ticked`.
+pub fn state(run: &Run, ticked: Ticked) -> State {
+    let nonce = run.nonce.as_deref().unwrap_or_default();
+    State::new(nonce, &run.head, round(run), run.recorded_at, ticked)
+}
+
+/// Which review of its pull request a run is, counted from 1.
+pub fn round(run: &Run) -> u32 {
+    run.provenance.as_ref().map_or(1, |made| made.round)
+}
+
+fn parts<'a>(view: View<'a>, findings: &'a [Finding], footer: String) -> Parts<'a> {
+    Parts {
+        header: header(view.run, view.newer),
+        assessment: view.run.assessment.as_ref(),
+        findings,
+        hidden: 0,
+        omitted: &view.run.omitted,
+        footer,
+        links: Some(Links {
+            web_url: view.web_url,
+            run: view.run,
+        }),
+    }
+}
+
+/// What earlier rounds found and this one does not, by number and title.
+fn write_gone(text: &mut String, gone: &[(u32, &Finding)]) {
+    text.push_str("\n#### Gone since earlier rounds\n\n");
+    for (number, finding) in gone.iter().take(NAMED_PATHS) {
+        let place = sanitise::code(&place(finding));
+        let _ = writeln!(
+            text,
+            "- {number}. {} ({place})",
+            sanitise::line(&finding.title)
+        );
+    }
+    if gone.len() > NAMED_PATHS {
+        let _ = writeln!(text, "- and {} more", gone.len() - NAMED_PATHS);
+    }
 }
 
 /// The same layout for a local review.
@@ -55,6 +162,7 @@ pub fn render_local(report: &LocalReport<'_>) -> String {
         header,
         assessment: report.assessment,
         findings: report.findings,
+        hidden: 0,
         omitted: &change.omitted,
         footer: format!(
             "\n---\n*Written by a machine: {}.*\n",
@@ -66,11 +174,12 @@ pub fn render_local(report: &LocalReport<'_>) -> String {
 }
 
 fn header(run: &Run, newer: Option<&CommitSha>) -> String {
-    let round = run.provenance.as_ref().map_or(1, |made| made.round);
     let mut text = format!(
-        "### prwarden: review of pull request {}, round {round}\n\n",
-        run.pr
+        "### prwarden: review of pull request {}, round {}\n\n",
+        run.pr,
+        round(run)
     );
+    text.push_str(&tally(&run.findings));
     let _ = write!(text, "Commit {}", sanitise::code(run.head.short()));
     if let Some(made) = &run.provenance {
         let _ = write!(
@@ -99,6 +208,25 @@ fn header(run: &Run, newer: Option<&CommitSha>) -> String {
     text
 }
 
+/// What was found, at a glance.
+fn tally(findings: &[Finding]) -> String {
+    let of = |severity: Severity| {
+        let number = findings.iter().filter(|f| f.severity == severity).count();
+        let word = match severity {
+            Severity::Blocker => count(number, "blocker"),
+            Severity::Major => format!("{number} major"),
+            Severity::Minor => format!("{number} minor"),
+            Severity::Nit => count(number, "nit"),
+        };
+        (number > 0).then_some(word)
+    };
+    let found: Vec<String> = Severity::ALL.into_iter().filter_map(of).collect();
+    if found.is_empty() {
+        return String::new();
+    }
+    format!("**{}**\n\n", found.join(" · "))
+}
+
 fn footer(run: &Run) -> String {
     let mut text = String::from("\n---\n*Written by a machine, which can be wrong");
     if let Some(made) = &run.provenance {
@@ -106,10 +234,6 @@ fn footer(run: &Run) -> String {
         text.push_str(&provenance(made));
     }
     text.push_str(".*\n");
-    if let Some(nonce) = &run.nonce {
-        text.push('\n');
-        text.push_str(&run_marker(nonce));
-    }
     text
 }
 
@@ -153,6 +277,8 @@ struct Parts<'a> {
     header: String,
     assessment: Option<&'a Assessment>,
     findings: &'a [Finding],
+    /// Findings that are not to be shown.
+    hidden: usize,
     omitted: &'a [Omitted],
     footer: String,
     links: Option<Links<'a>>,
@@ -218,8 +344,10 @@ impl Parts<'_> {
     fn write(&self, extent: &Extent) -> String {
         let mut text = self.header.clone();
         self.write_assessment(&mut text);
-        if self.findings.is_empty() {
-            text.push_str("\nNothing was found.\n");
+        match (self.findings.is_empty(), self.hidden) {
+            (false, _) => {}
+            (true, 0) => text.push_str("\nNothing was found.\n"),
+            (true, _) => text.push_str("\nNothing but nits was found.\n"),
         }
         for severity in &extent.sections {
             self.write_section(&mut text, *severity, extent);
@@ -417,20 +545,26 @@ mod tests {
         }
     }
 
+    fn post(run: &Run, newer: Option<&CommitSha>) -> String {
+        let (web_url, earlier) = (&web(), &[][..]);
+        render(View {
+            run,
+            newer,
+            web_url,
+            earlier,
+        })
+    }
+
     fn web() -> Url {
         Url::parse("https://github.com").unwrap()
     }
 
     #[test]
     fn a_comment_says_what_was_found_what_was_not_looked_at_and_who_wrote_it() {
-        let text = render(
-            &run(vec![finding(Severity::Major, "Use `n`.")]),
-            None,
-            &web(),
-        );
+        let text = post(&run(vec![finding(Severity::Major, "Use `n`.")]), None);
         let a = "a".repeat(40);
         let wanted = format!(
-            "### prwarden: review of pull request 7, round 3\n\n\
+            "### prwarden: review of pull request 7, round 3\n\n**1 major**\n\n\
              Commit `aaaaaaaaaa`: 1 commit, 2 files, 30 lines against `bbbbbbbbbb`.\n\n\
              **Assessment:** effort 2 of 5. Low. Ask &#64;mona.\n\n\
              Read first: `src/a.rs`.\n\n\
@@ -451,7 +585,7 @@ mod tests {
     #[test]
     fn a_comment_on_an_outdated_commit_says_so() {
         let newer = "c".repeat(40).parse().unwrap();
-        let text = render(&run(vec![]), Some(&newer), &web());
+        let text = post(&run(vec![]), Some(&newer));
         assert!(text.contains("is at `cccccccccc` now; this describes `aaaaaaaaaa`"));
         assert!(text.contains("Nothing was found."));
     }
@@ -461,7 +595,7 @@ mod tests {
         let long = "word ".repeat(1500);
         let mut findings: Vec<_> = (0..5).map(|_| finding(Severity::Blocker, &long)).collect();
         findings.extend((0..5).map(|_| finding(Severity::Nit, &long)));
-        let text = render(&run(findings), None, &web());
+        let text = post(&run(findings), None);
         assert!(text.len() <= LIMIT);
         assert!(text.contains("#### Blockers (5)"));
         assert!(text.contains("5 findings of severity nit left out"));
@@ -471,7 +605,7 @@ mod tests {
     #[test]
     fn findings_are_cut_when_their_titles_alone_are_too_long() {
         let findings = (0..5000).map(|_| finding(Severity::Major, "why")).collect();
-        let text = render(&run(findings), None, &web());
+        let text = post(&run(findings), None);
         assert!(text.len() <= LIMIT, "{}", text.len());
         assert!(text.contains("#### Major (5000)") && text.contains("**100. Off"));
         assert!(text.contains("findings of severity major left out"));
@@ -502,7 +636,7 @@ mod tests {
                 assessment.recommendation.clone_from(&name);
                 assessment.priority_files = vec![name.clone(); 9];
             }
-            let text = render(&run, None, &web());
+            let text = post(&run, None);
             assert!(text.len() <= LIMIT, "{} bytes", text.len());
             assert!(text.contains("#### Blockers (3)\n\n**1. "));
             assert!(text.ends_with("<!-- prwarden:run f00d -->"));
@@ -516,7 +650,7 @@ mod tests {
     fn a_path_with_an_at_sign_is_linked_without_one() {
         let mut scoped = finding(Severity::Nit, "");
         scoped.path = "packages/@mona/x.js".into();
-        let text = render(&run(vec![scoped]), None, &web());
+        let text = post(&run(vec![scoped]), None);
         assert!(text.contains("[`packages/@mona/x.js:3`](https://github.com/acme/widgets/blob/"));
         assert!(text.contains("/packages/%40mona/x.js#L3)"));
     }
@@ -525,7 +659,7 @@ mod tests {
     fn a_path_that_would_fill_the_comment_is_shown_and_not_linked() {
         let mut long = finding(Severity::Nit, "");
         long.path = "文/".repeat(1000);
-        let text = render(&run(vec![long]), None, &web());
+        let text = post(&run(vec![long]), None);
         assert!(text.contains("(`文/文/") && text.len() < 3000, "{text}");
     }
 
@@ -534,7 +668,7 @@ mod tests {
         let findings = (0..60)
             .map(|_| finding(Severity::Blocker, &"ü<".repeat(4000)))
             .collect();
-        let text = render(&run(findings), None, &web());
+        let text = post(&run(findings), None);
         assert!(text.len() <= LIMIT, "{}", text.len());
         assert!(text.contains("#### Blockers (60)"));
         assert!(text.contains("Explanations are cut"));

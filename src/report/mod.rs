@@ -7,6 +7,7 @@ pub mod json;
 pub mod layout;
 pub mod sanitise;
 pub mod sarif;
+pub mod sticky;
 pub mod terminal;
 
 use crate::findings::{Assessment, Finding};

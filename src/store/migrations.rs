@@ -37,6 +37,7 @@ const MIGRATIONS: &[&str] = migrations![
     "0020_intake",
     "0021_leases_and_publishing",
     "0022_roles_money_pool",
+    "0023_sticky_comments",
 ];
 
 /// The version that this program works with.

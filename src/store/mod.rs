@@ -17,6 +17,7 @@ pub mod pulls;
 pub mod queue;
 pub mod repos;
 pub mod runs;
+pub mod sticky;
 pub mod watermarks;
 
 mod columns;

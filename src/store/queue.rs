@@ -29,20 +29,28 @@ pub enum Kind {
     Mention,
     /// A recorded run that is to become visible.
     Publish,
+    /// A visible run that is to be shown otherwise.
+    Render,
 }
 
 impl Kind {
+    /// It writes what is stored already: nothing can be spent on it.
+    pub fn only_writes(self) -> bool {
+        matches!(self, Self::Publish | Self::Render)
+    }
+
     /// The word in the `kind` column.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::PrOpened => "pr_opened",
             Self::Mention => "mention",
             Self::Publish => "publish",
+            Self::Render => "render",
         }
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        [Self::PrOpened, Self::Mention, Self::Publish]
+        [Self::PrOpened, Self::Mention, Self::Publish, Self::Render]
             .into_iter()
             .find(|kind| kind.as_str() == text)
             .ok_or_else(|| format!("{text:?} is no kind of trigger"))
@@ -364,6 +372,33 @@ pub fn depth(txn: &Txn<'_>, now: Timestamp) -> Result<Depth, StoreError> {
     })
 }
 
+/// A row that waits or is worked on, for display.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Live {
+    /// Its key.
+    pub key: DedupeKey,
+    /// `pending` or `claimed`.
+    pub status: String,
+    /// Until when it is not claimed, as the store has it.
+    pub not_before: Option<String>,
+}
+
+/// The rows that wait or are worked on, oldest first.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn live(txn: &Txn<'_>) -> Result<Vec<Live>, StoreError> {
+    let mut statement = txn.prepare_cached(include_str!("../../sql/queue/live.sql"))?;
+    let rows = statement.query_map([], |row| {
+        Ok(Live {
+            key: DedupeKey::from_stored(row.get(0)?),
+            status: row.get(1)?,
+            not_before: row.get(2)?,
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 /// The row of this key, whatever its status.
 ///
 /// # Errors
@@ -513,6 +548,34 @@ pub fn insert_publish(
             ":now": now.to_string(),
         })?;
     Ok(())
+}
+
+/// Queues showing the stored run of `shown` again; false when that is queued already.
+///
+/// # Errors
+/// When the store can't be written.
+pub fn insert_render(
+    txn: &Txn<'_>,
+    repo: &RepoName,
+    pr: PrNumber,
+    shown: &DedupeKey,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let key = DedupeKey::render(repo, pr);
+    let mut statement = txn.prepare_cached(include_str!("../../sql/queue/insert_render.sql"))?;
+    Ok(statement.execute(named_params! {
+        ":key": key.as_str(), ":shown": shown.as_str(), ":now": now.to_string(),
+    })? > 0)
+}
+
+/// Queues again the row of this key, which came to an end; false when there is none.
+///
+/// # Errors
+/// When the store can't be written.
+pub fn requeue(txn: &Txn<'_>, key: &DedupeKey, now: Timestamp) -> Result<bool, StoreError> {
+    let mut statement = txn.prepare_cached(include_str!("../../sql/queue/requeue.sql"))?;
+    let values = named_params! { ":key": key.as_str(), ":now": now.to_string() };
+    Ok(statement.execute(values)? > 0)
 }
 
 fn trigger(row: &Row<'_>) -> Result<Trigger, StoreError> {

@@ -221,26 +221,119 @@ pub fn next_round(txn: &Txn<'_>, repo: &RepoName, pr: PrNumber) -> Result<u32, S
     Ok(statement.query_row(params![repo.as_str(), pr.get()], |row| row.get(0))?)
 }
 
-/// The findings of the pull request's last review; empty before the first one.
+/// The findings of the pull request's reviews that are older than the run of `before` (all of them when
+/// it is `None`), newest review first. Those that the retention emptied have none.
 ///
 /// # Errors
-/// When the store or the row can't be read.
-pub fn latest_findings(
+/// When the store or a row can't be read.
+pub fn earlier_findings(
     txn: &Txn<'_>,
     repo: &RepoName,
     pr: PrNumber,
-) -> Result<Vec<Finding>, StoreError> {
-    let mut statement = txn.prepare_cached(include_str!("../../sql/runs/latest_findings.sql"))?;
+    before: Option<&DedupeKey>,
+) -> Result<Vec<Vec<Finding>>, StoreError> {
+    let mut statement = txn.prepare_cached(include_str!("../../sql/runs/reviews.sql"))?;
     let mut rows = statement.query(named_params! { ":repo": repo.as_str(), ":pr": pr.get() })?;
-    let Some(row) = rows.next()? else {
-        return Ok(Vec::new());
-    };
-    let key: String = row.get("dedupe_key")?;
-    Place {
-        table: "runs",
-        key: &key,
+    let mut reached = before.is_none();
+    let mut reviews = Vec::new();
+    while let Some(row) = rows.next()? {
+        let key: String = row.get("dedupe_key")?;
+        let place = Place {
+            table: "runs",
+            key: &key,
+        };
+        if reached {
+            reviews.push(place.json(row, "findings")?);
+        }
+        reached |= before.is_some_and(|before| before.as_str() == key);
     }
-    .json(row, "findings")
+    Ok(reviews)
+}
+
+/// A run that could not be published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unpublished {
+    /// Its trigger.
+    pub key: DedupeKey,
+    /// Its repository.
+    pub repo: String,
+    /// Its pull request.
+    pub pr: i64,
+    /// Attempts made.
+    pub attempts: u32,
+    /// Since when it is given up, as the store has it.
+    pub since: String,
+}
+
+/// The runs whose publication is given up, oldest first.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn unpublished(txn: &Txn<'_>) -> Result<Vec<Unpublished>, StoreError> {
+    let mut statement = txn.prepare_cached(include_str!("../../sql/runs/unpublished.sql"))?;
+    let rows = statement.query_map([], |row| {
+        Ok(Unpublished {
+            key: DedupeKey::from_stored(row.get("dedupe_key")?),
+            repo: row.get("repo")?,
+            pr: row.get("pr_number")?,
+            attempts: row.get("publish_attempts")?,
+            since: row.get("publish_failed_at")?,
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// Puts a publication that was given up back; false when there is none of this key.
+///
+/// # Errors
+/// When the store can't be written.
+pub fn retry_publish(txn: &Txn<'_>, key: &DedupeKey) -> Result<bool, StoreError> {
+    let mut statement = txn.prepare_cached(include_str!("../../sql/runs/retry_publish.sql"))?;
+    Ok(statement.execute(named_params! { ":key": key.as_str() })? > 0)
+}
+
+/// Whose content is not needed any more.
+#[derive(Debug, Clone, Copy)]
+pub enum Stale<'a> {
+    /// What was recorded before a moment.
+    Before(Timestamp),
+    /// All of one pull request.
+    Pull(PrNumber),
+    /// What was recorded before `as_of` of pull requests that are not among those open then.
+    Closed {
+        /// All that were open.
+        open: &'a [PrNumber],
+        /// When.
+        as_of: Timestamp,
+    },
+}
+
+/// Empties what settled runs of a repository said, as far as it is stale. Tells how many runs that
+/// were. Their findings' numbers stay taken.
+///
+/// # Errors
+/// When the store can't be written.
+pub fn purge(
+    txn: &Txn<'_>,
+    repo: &RepoName,
+    stale: Stale<'_>,
+    now: Timestamp,
+) -> Result<usize, StoreError> {
+    let (pr, open, before) = match stale {
+        Stale::Before(moment) => (None, None, moment),
+        Stale::Pull(pr) => (Some(pr.get()), None, now),
+        Stale::Closed { open, as_of } => {
+            let open: Vec<i64> = open.iter().map(|pr| pr.get()).collect();
+            (None, Some(serde_json::Value::from(open).to_string()), as_of)
+        }
+    };
+    txn.prepare_cached(include_str!("../../sql/runs/greatest_numbers.sql"))?
+        .execute(named_params! { ":repo": repo.as_str() })?;
+    let mut statement = txn.prepare_cached(include_str!("../../sql/runs/purge.sql"))?;
+    Ok(statement.execute(named_params! {
+        ":repo": repo.as_str(), ":pr": pr, ":open": open, ":before": before.to_string(),
+        ":now": now.to_string(),
+    })?)
 }
 
 /// Notes durably that a POST is about to be made. From now on its outcome may be unknown, and the
@@ -265,6 +358,22 @@ pub fn set_nonce(txn: &Txn<'_>, key: &DedupeKey, nonce: &str) -> Result<(), Stor
     txn.prepare_cached(sql)?
         .execute(params![key.as_str(), nonce])?;
     Ok(())
+}
+
+/// Whether a run of the pull request has this random name.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn has_nonce(
+    txn: &Txn<'_>,
+    repo: &RepoName,
+    pr: PrNumber,
+    nonce: &str,
+) -> Result<bool, StoreError> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM runs \
+               WHERE repo = ?1 AND pr_number = ?2 AND nonce = ?3)";
+    let mut statement = txn.prepare_cached(sql)?;
+    Ok(statement.query_row(params![repo.as_str(), pr.get(), nonce], |row| row.get(0))?)
 }
 
 /// Counts an attempt that did not end the publication.

@@ -494,7 +494,7 @@ fn an_unreadable_value_of_a_run_is_named_and_never_taken_for_empty() {
     let mut shelf = Shelf::new();
     shelf.write(|txn| runs::record(txn, &recorded(&key)));
     shelf.sql("UPDATE runs SET findings = ''", []);
-    let text = shelf.fails(|txn| runs::latest_findings(txn, &widgets(), pr(1)));
+    let text = shelf.fails(|txn| runs::earlier_findings(txn, &widgets(), pr(1), None));
     assert!(text.contains(&format!("runs.findings of {key}")), "{text}");
 }
 
@@ -785,10 +785,7 @@ fn looking_up_one_pull_request_or_run_reads_only_its_rows() {
             include_str!("../../sql/runs/completed_for_head.sql"),
             &["runs"],
         ),
-        (
-            include_str!("../../sql/runs/latest_findings.sql"),
-            &["runs"],
-        ),
+        (include_str!("../../sql/runs/reviews.sql"), &["runs"]),
         (include_str!("../../sql/queue/lease.sql"), &["queue"]),
         (include_str!("../../sql/queue/finish.sql"), &["queue"]),
         (

@@ -10,14 +10,14 @@ use crate::budget::{self, Mode, Reservation};
 use crate::clock::{Stop, Timestamp};
 use crate::context::{Context, Served};
 use crate::engine::{self, EngineFailure, EngineRequest, EngineRun};
-use crate::findings::Finding;
+use crate::findings::{Finding, numbers};
 use crate::github::{ApiError, Pull};
 use crate::ids::{DedupeKey, MicroUsd, RepoId, Tokens, nonce};
 use crate::publish::{Published, acknowledge};
 use crate::store::ledger::{Confidence, Settlement, StopReason};
 use crate::store::queue::{self, Kind, Trigger};
 use crate::store::runs::{self, Outcome, Provenance, Publication, PublishOutcome, Run};
-use crate::store::{StoreError, repos};
+use crate::store::{StoreError, repos, sticky};
 use crate::workspace::{Checkout, CheckoutRequest, FailureClass, WorkspaceError};
 
 /// The first pause before an attempt is repeated; it doubles with each attempt.
@@ -52,6 +52,8 @@ struct Ran {
     repo_id: RepoId,
     run_id: String,
     checkout: Checkout,
+    /// The findings of the reviews before, newest review first.
+    earlier: Vec<Vec<Finding>>,
     run: EngineRun,
 }
 
@@ -140,7 +142,7 @@ impl Worker {
         }
         let earlier = self
             .store
-            .read(|txn| runs::latest_findings(txn, &row.repo, row.pr))?;
+            .read(|txn| runs::earlier_findings(txn, &row.repo, row.pr, None))?;
         // A checkout may take long. An engine is paid only for a row that is certainly ours.
         let until = job.now().plus(context.config.worker.lease);
         let owner = &self.name;
@@ -150,13 +152,19 @@ impl Worker {
         if !held {
             return Err(Box::new(job.lost()).into());
         }
-        let run = job.ask_engine(reservation, &checkout, &earlier, &run_id)?;
+        let run = job.ask_engine(
+            reservation,
+            &checkout,
+            earlier.first().map_or(&[], Vec::as_slice),
+            &run_id,
+        )?;
         timer.lap(Phase::Engine);
         Ok(Ran {
             pull,
             repo_id,
             run_id,
             checkout,
+            earlier,
             run,
         })
     }
@@ -246,6 +254,7 @@ impl Worker {
             repo_id,
             run_id,
             checkout,
+            earlier,
             run,
         } = ran;
         let Claimed { served, row, at } = claimed;
@@ -270,7 +279,11 @@ impl Worker {
         let now = job.now();
         let owner = self.name.clone();
         let lease = now.plus(self.context.config.worker.lease);
+        let mut findings = answer.findings;
         let recorded = self.store.write_patiently(|txn| {
+            let last = sticky::last_number(txn, &row.repo, row.pr)?;
+            let last = numbers::assign(&mut findings, &earlier, last);
+            sticky::raise_number(txn, &row.repo, row.pr, last)?;
             let record = Run {
                 key: row.key.clone(),
                 repo: row.repo.clone(),
@@ -281,7 +294,7 @@ impl Worker {
                 } else {
                     Outcome::Completed
                 },
-                findings: answer.findings,
+                findings,
                 omitted: change.omitted.clone(),
                 assessment: answer.assessment,
                 provenance: Some(Provenance {

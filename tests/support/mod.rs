@@ -151,6 +151,16 @@ impl World {
             .collect()
     }
 
+    /// Which round the one comment of ours shows.
+    pub(crate) fn round(&self, number: i64) -> u32 {
+        let reviews = self.reviews(number);
+        assert_eq!(reviews.len(), 1, "{reviews:#?}");
+        let state = prwarden::report::sticky::State::read(&reviews[0]);
+        state
+            .unwrap_or_else(|| panic!("no state: {reviews:#?}"))
+            .round
+    }
+
     /// Asks the store one question that has one number for an answer.
     pub(crate) fn count(&self, sql: &str) -> i64 {
         let store = rusqlite::Connection::open(self.store()).unwrap();

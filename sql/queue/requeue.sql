@@ -1,0 +1,3 @@
+UPDATE queue
+SET status = 'pending', attempts = 0, enqueued_at = :now, not_before = NULL
+WHERE dedupe_key = :key AND status IN ('done', 'abandoned')

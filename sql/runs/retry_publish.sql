@@ -1,0 +1,5 @@
+-- Only what was given up can be put back; the note of the first attempt stays, so that a comment that
+-- it made is still found.
+UPDATE runs
+SET publish_failed_at = NULL, publish_attempts = 0
+WHERE dedupe_key = :key AND publish_failed_at IS NOT NULL AND published_at IS NULL
