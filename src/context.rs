@@ -7,7 +7,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::clock::{Clock, Stop};
-use crate::config::{BudgetConfig, Config, RepoConfig};
+use crate::config::{BudgetConfig, Config, PublishConfig, RepoConfig};
 use crate::engine::Engine;
 use crate::github::Client;
 use crate::ids::RepoName;
@@ -22,6 +22,8 @@ pub struct Context {
     pub config: Config,
     /// The budget in force, which a reload replaces.
     budget: RwLock<Arc<BudgetConfig>>,
+    /// What may be posted in each served repository, in their order; a reload replaces it.
+    publish: RwLock<Arc<[PublishConfig]>>,
     /// Which refusals the operator was told.
     told: Mutex<Told>,
     /// Wakes a waiting worker: a row may be claimable now.
@@ -65,6 +67,12 @@ impl Context {
     ) -> Self {
         Self {
             budget: RwLock::new(Arc::new(config.budget.clone())),
+            publish: RwLock::new(
+                served
+                    .iter()
+                    .map(|one| one.repo.rules.publish.clone())
+                    .collect(),
+            ),
             store_path: config.store_path.clone(),
             told: Mutex::default(),
             wake: bounded(config.worker.count as usize),
@@ -85,6 +93,28 @@ impl Context {
     /// Puts another budget in force, from the next claim on.
     pub fn replace_budget(&self, budget: BudgetConfig) {
         *self.budget.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(budget);
+    }
+
+    /// What may be posted in a served repository.
+    pub fn publish(&self, served: &Served) -> PublishConfig {
+        let rules = self.publish.read().unwrap_or_else(PoisonError::into_inner);
+        let place = self
+            .served
+            .iter()
+            .position(|one| one.repo.name == served.repo.name);
+        let own = place.and_then(|place| rules.get(place));
+        own.unwrap_or(&served.repo.rules.publish).clone()
+    }
+
+    /// Puts other rules of publishing in force, from the next publication on. A repository that `new`
+    /// does not have keeps its own.
+    pub fn replace_publish(&self, new: &[RepoConfig]) {
+        let rules = self.served.iter().map(|served| {
+            let own = new.iter().find(|repo| repo.name == served.repo.name);
+            own.map_or_else(|| self.publish(served), |repo| repo.rules.publish.clone())
+        });
+        let rules = rules.collect();
+        *self.publish.write().unwrap_or_else(PoisonError::into_inner) = rules;
     }
 
     /// Which refusals the operator was told.

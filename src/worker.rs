@@ -193,14 +193,14 @@ impl Worker {
 
     fn publish(&mut self, served: &Served, row: &Trigger) -> Result<Published, StoreError> {
         let context = Arc::clone(&self.context);
-        let rules = &served.repo.rules;
+        let rules = context.publish(served);
         let published = publish::publish(
             &mut self.store,
             row,
             &self.name,
             &Publisher {
                 client: &served.client,
-                rules: &rules.publish,
+                rules: &rules,
                 web_url: &context.config.github.web_url,
                 secrets: &context.secrets(),
                 clock: &*context.clock,

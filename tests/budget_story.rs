@@ -416,7 +416,7 @@ fn five_hundred_rows_that_wait_are_told_in_one_line() {
         let pid = nix::unistd::Pid::from_raw(daemon.0.id() as i32);
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGHUP).unwrap();
         eventually("the reload", || {
-            log().matches("was reloaded").count() == count
+            log().matches("were reloaded").count() == count
         });
     }
     let polls = world.double.requests().len();

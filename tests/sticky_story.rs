@@ -487,6 +487,29 @@ fn attempts_that_are_used_up_end_in_the_status_and_can_be_put_back() {
 }
 
 #[test]
+fn sighup_puts_changed_rules_of_publishing_in_force() {
+    use nix::sys::signal::{Signal, kill};
+    let world = World::new();
+    let rest = "[poll]\nfloor_seconds = 1\nceiling_seconds = 1\n";
+    world.configure(&format!("{rest}[publish]\ndry_run = true\n"));
+    world.once();
+    let number = world.open_plain(MONA.1, "two");
+    let daemon = world.start(&["run"]);
+    let dry = "SELECT count(*) FROM runs WHERE publish_outcome = 'dry_run'";
+    eventually("the dry run", || world.count(dry) == 1);
+    world.configure(rest);
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(daemon.0.id()).unwrap());
+    kill(pid, Signal::SIGHUP).unwrap();
+    let log = || std::fs::read_to_string(world.path("background.log")).unwrap();
+    eventually("the reload", || log().contains("were reloaded"));
+    assert!(!log().contains("needs a restart"), "{}", log());
+    assert!(world.reviews(number).is_empty());
+    ask_again(&world, number);
+    eventually("the comment", || !world.reviews(number).is_empty());
+    assert_eq!(world.round(number), 2);
+}
+
+#[test]
 fn two_workers_of_one_daemon_make_one_comment() {
     let world = World::new();
     world.configure("[worker]\ncount = 8\n[budget]\nmin_mention_interval_seconds = 0\n");

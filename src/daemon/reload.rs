@@ -1,4 +1,4 @@
-//! SIGHUP: reads the configuration again and puts its budget in force.
+//! SIGHUP: reads the configuration again and puts its budget and its rules of publishing in force.
 
 use std::path::Path;
 
@@ -34,17 +34,27 @@ pub fn reload(context: &Context, file: &Path, env: &dyn Fn(&str) -> Option<Strin
         return;
     }
     context.replace_budget(new.budget.clone());
+    context.replace_publish(&new.repos);
     context.wake(context.config.worker.count as usize);
-    let old = Config {
+    let mut old = Config {
         budget: new.budget.clone(),
         ..context.config.clone()
     };
+    old.defaults.publish = new.defaults.publish.clone();
+    for repo in &mut old.repos {
+        if let Some(other) = new.repos.iter().find(|other| other.name == repo.name) {
+            repo.rules.publish = other.rules.publish.clone();
+        }
+    }
     let rest = if show(&old) == show(&new) {
         ""
     } else {
         "; what else changed in the file needs a restart"
     };
-    log::info!("the budget was reloaded from {}{rest}", file.display());
+    log::info!(
+        "the budget and the rules of publishing were reloaded from {}{rest}",
+        file.display()
+    );
 }
 
 /// An authority's limits reach those that comply at their next claim.

@@ -190,7 +190,7 @@ impl Worker {
                         runs::completed_for_head(txn, &row.repo, row.pr, &pull.head.sha)
                     })?;
                 if !again {
-                    acknowledge(&served.client, row, &rules.publish);
+                    acknowledge(&served.client, row, &self.context.publish(served));
                     return Ok(Ok((pull, id)));
                 }
                 (
