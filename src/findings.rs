@@ -1,6 +1,7 @@
 //! What a review is made of: findings, an assessment, and what was left out. The words that engines,
 //! store and report share.
 
+pub mod notice;
 pub mod numbers;
 
 use serde::{Deserialize, Serialize};

@@ -9,6 +9,7 @@ mod facts;
 mod heartbeat;
 mod review;
 mod told;
+mod unreviewed;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use crate::clock::Timestamp;
 use crate::context::{Context, Served};
 use crate::ids::{DedupeKey, OwnerName, PrNumber, RepoName, Tokens};
 use crate::publish::{self, Published, Publisher};
-use crate::store::queue::{self, Trigger};
+use crate::store::queue::{self, Kind, Trigger};
 use crate::store::{Store, StoreError};
 
 pub use told::Told;
@@ -189,6 +190,16 @@ impl Worker {
     /// Waits, or until nothing more is to be claimed.
     pub fn pause(&self, span: Duration) {
         self.context.clock.wait(span, &self.context.drain);
+    }
+
+    /// Publishes the run that was just recorded for `row`.
+    fn publish_run(&mut self, served: &Served, row: &Trigger) -> Result<Published, StoreError> {
+        let publish_row = Trigger {
+            key: DedupeKey::publish(&row.key),
+            kind: Kind::Publish,
+            ..row.clone()
+        };
+        self.publish(served, &publish_row)
     }
 
     fn publish(&mut self, served: &Served, row: &Trigger) -> Result<Published, StoreError> {

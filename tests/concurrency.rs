@@ -42,6 +42,7 @@ fn budget() -> BudgetConfig {
             session_tokens: Tokens(SESSION),
             weekly_tokens: Tokens(SESSION * 1_000),
             max_run_tokens: Tokens(RUN),
+            max_ask_tokens: None,
             reviewer_share_pct: 100,
             per_contributor_pct: None,
             money: None,

@@ -5,3 +5,4 @@ WHERE status IN ('pending', 'claimed')
   AND kind NOT IN ('publish', 'render')
   AND attempts >= :max_attempts
   AND (status = 'pending' OR leased_until IS NULL OR leased_until <= :now)
+RETURNING *

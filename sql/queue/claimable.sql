@@ -18,10 +18,10 @@ WHERE status IN ('pending', 'claimed')
         AND other.dedupe_key <> candidate.dedupe_key
   )
 ORDER BY
-    -- Publishing costs nothing and ends what was paid for. Among reviews a person's request comes
+    -- Publishing costs nothing and ends what was paid for, and help costs nothing. Among reviews a person's request comes
     -- first, unless an automatic one has waited for half an hour.
     CASE
-        WHEN kind IN ('publish', 'render') THEN 0
+        WHEN kind IN ('publish', 'render') OR command = 'help' THEN 0
         WHEN command = 'merge' THEN 1
         WHEN command = 'fix' THEN 2
         WHEN kind = 'mention' OR enqueued_at <= :aged THEN 3

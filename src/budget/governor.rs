@@ -10,12 +10,13 @@ use super::windows::{Measured, Window, WindowKind};
 use super::{Breaker, Charges, Mode, TooLarge, estimate, pool};
 use crate::clock::Timestamp;
 use crate::config::{BudgetConfig, Pool, WhenExhausted};
+use crate::findings::notice::{Failure, Notice};
 use crate::ids::{MicroUsd, OwnerName, RepoName, Tokens};
 use crate::store::ledger::{
     self, Charge, Confidence, Cost, NewReservation, Settlement, StopReason,
 };
-use crate::store::queue::{self, Claimable, Trigger, Unreadable};
-use crate::store::{Store, StoreError, Txn, budget_state, runs};
+use crate::store::queue::{self, Claimable, Command, Trigger, Unreadable};
+use crate::store::{Store, StoreError, Txn, budget_state, pulls, runs};
 
 /// What a claim needs to know.
 #[derive(Clone, Copy)]
@@ -86,7 +87,9 @@ pub fn claim(
             now: request.now,
         };
         queue::bound_future(txn, claimable, request.lease)?;
-        queue::abandon_exhausted(txn, claimable)?;
+        for row in queue::abandon_exhausted(txn, claimable)? {
+            tell_interrupted(txn, &row, request.now)?;
+        }
         let mut admission = Admission::new(txn, charges, request);
         let found = queue::walk(txn, claimable, |row| admission.visit(row))?;
         match found {
@@ -96,6 +99,21 @@ pub fn claim(
             }),
         }
     })
+}
+
+/// Records what is told of a row whose last attempt nobody ended, and queues telling it. Without a known
+/// head there is nothing that it could be told of.
+fn tell_interrupted(txn: &Txn<'_>, row: &Trigger, now: Timestamp) -> Result<(), StoreError> {
+    let head = match &row.head {
+        Some(head) => Some(head.clone()),
+        None => pulls::get(txn, &row.repo, row.pr)?.and_then(|seen| seen.head),
+    };
+    let Some(head) = head else {
+        return Ok(());
+    };
+    let (attempts, failure) = (row.attempts, Failure::Interrupted);
+    runs::record_notice(txn, row, head, Notice::Failed { attempts, failure }, now)?;
+    queue::insert_publish(txn, &row.key, None, now)
 }
 
 /// Closes the reservation with what the run came to, and uses it up; false when the ledger row is
@@ -206,8 +224,8 @@ struct Admission<'a> {
     /// The limits in force, once they were asked for; `None` inside when there are none.
     limits: Option<Option<(Limits, Breaker)>>,
     measured: HashMap<WindowKind, Measured>,
-    /// No run that spends can be admitted any more in this walk.
-    closed: bool,
+    /// No run that spends so much or more can be admitted any more in this walk.
+    closed: Option<Tokens>,
     refused: Vec<Refusal>,
 }
 
@@ -220,7 +238,7 @@ impl<'a> Admission<'a> {
             all_spend: request.repos.iter().all(request.spends),
             limits: None,
             measured: HashMap::new(),
-            closed: false,
+            closed: None,
             refused: Vec::new(),
         }
     }
@@ -246,14 +264,14 @@ impl<'a> Admission<'a> {
         } else if !self.request.budget.enabled {
             self.refuse_all(Reason::SwitchedOff, None);
             return Ok(Some(Considered::Ended));
-        } else if !(self.request.spends)(&row.repo) {
+        } else if !(self.request.spends)(&row.repo) || row.command.is_free() {
             Work::Run(self.reserve(&row, Cost::ZERO, Mode::Full)?)
-        } else if self.closed {
-            return Ok(None);
         } else {
             match self.admit(&row)? {
                 Some((cost, mode)) => Work::Run(self.reserve(&row, cost, mode)?),
-                None if self.closed && self.all_spend => return Ok(Some(Considered::Ended)),
+                None if self.all_spend && self.is_closed(self.least()) => {
+                    return Ok(Some(Considered::Ended));
+                }
                 None => return Ok(None),
             }
         };
@@ -284,7 +302,10 @@ impl<'a> Admission<'a> {
             role: row.command.role(),
             requested: row.comment.is_some(),
         };
-        let need = limits.need();
+        let need = limits.need(row.command);
+        if self.is_closed(need.tokens) {
+            return Ok(None);
+        }
         let windows = limits.windows(ask);
         let measured = windows
             .iter()
@@ -308,7 +329,7 @@ impl<'a> Admission<'a> {
                     model::next_fit(&common, need, true, charges, breaker, now)
                 };
                 self.refuse_once(Scope::All, no_room(full, need), fits);
-                self.closed = true;
+                self.closed = Some(need.tokens);
                 return Ok(None);
             }
             verdict @ (Verdict::NoRoom(full) | Verdict::MentionOnly(full)) => {
@@ -336,6 +357,16 @@ impl<'a> Admission<'a> {
             return Ok(None);
         }
         Ok(Some(admitted))
+    }
+
+    fn is_closed(&self, need: Tokens) -> bool {
+        self.closed.is_some_and(|closed| closed <= need)
+    }
+
+    /// The least that a run reserves.
+    fn least(&self) -> Tokens {
+        let limits = self.limits.as_ref().and_then(Option::as_ref);
+        limits.map_or(Tokens::ZERO, |(limits, _)| limits.need(Command::Ask).tokens)
     }
 
     fn reserve(&self, row: &Trigger, cost: Cost, mode: Mode) -> Result<Reservation, StoreError> {
@@ -464,7 +495,7 @@ impl<'a> Admission<'a> {
     }
 
     fn refuse_all(&mut self, reason: Reason, until: Option<Timestamp>) {
-        self.closed = true;
+        self.closed = Some(Tokens::ZERO);
         self.note(Scope::All, reason, until);
     }
 

@@ -7,7 +7,7 @@ use crate::clock::Timestamp;
 use crate::config::{PlanBudget, RoleShares};
 use crate::ids::{MicroUsd, UserId};
 use crate::store::ledger::{Charge, Cost};
-use crate::store::queue::Role;
+use crate::store::queue::{Command, Role};
 
 /// The limits in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,10 +43,14 @@ pub enum Verdict {
 }
 
 impl Limits {
-    /// What a run reserves.
-    pub fn need(&self) -> Cost {
+    /// What a run reserves for a command.
+    pub fn need(&self, command: Command) -> Cost {
+        let tokens = match command {
+            Command::Ask => self.plan.ask_tokens(),
+            _ => self.plan.max_run_tokens,
+        };
         Cost {
-            tokens: self.plan.max_run_tokens,
+            tokens,
             money: self
                 .plan
                 .money

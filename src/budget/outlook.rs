@@ -5,7 +5,7 @@ use super::windows::{Measured, Window};
 use super::{Breaker, Charges, breaker, pool};
 use crate::clock::Timestamp;
 use crate::config::{BudgetConfig, Pool};
-use crate::store::queue::Role;
+use crate::store::queue::{Command, Role};
 use crate::store::{StoreError, Txn};
 
 /// The budget at one moment.
@@ -54,8 +54,8 @@ pub fn outlook(
         .chain(Window::of_role(&limits.plan, limits.shares, Role::Review))
         .map(|window| window.scaled(percent))
         .collect();
-    let fits =
-        |requested| model::next_fit(&windows, limits.need(), requested, charges, breaker, now);
+    let need = limits.need(Command::Review);
+    let fits = |requested| model::next_fit(&windows, need, requested, charges, breaker, now);
     Ok(Some(Outlook {
         requested: fits(true),
         automatic: fits(false),

@@ -137,6 +137,7 @@ fn configure(dir: &Path) -> Result<(Config, String), Failed> {
         session_tokens: Tokens(2_000_000),
         weekly_tokens: Tokens(20_000_000),
         max_run_tokens: Tokens(150_000),
+        max_ask_tokens: None,
         reviewer_share_pct: 40,
         per_contributor_pct: None,
         money: None,

@@ -86,7 +86,8 @@ pub(super) fn somebody_is_allowed(
 
 /// The keys of `[budget]` that an authority decides on.
 const LIMITS: [&str; 3] = ["session_tokens", "weekly_tokens", "max_run_tokens"];
-const MORE_LIMITS: [&str; 5] = [
+const MORE_LIMITS: [&str; 6] = [
+    "max_ask_tokens",
     "reviewer_share_pct",
     "per_contributor_pct",
     "daily_usd",
@@ -123,6 +124,13 @@ pub(super) fn missing_limits(section: &Section<'_>, needed: bool) {
 
 /// A run whose reservation is larger than a window could never be admitted.
 pub(super) fn admissible(section: &Section<'_>, plan: &PlanBudget) {
+    if plan.max_ask_tokens > Some(plan.max_run_tokens) {
+        let wrong = Wrong::new(
+            format!("it is above max_run_tokens ({})", plan.max_run_tokens),
+            "write a smaller number: an answer is no larger than a review",
+        );
+        section.wrong("max_ask_tokens", wrong);
+    }
     let week = plan.weekly_tokens.percent(plan.reviewer_share_pct);
     let windows = [
         (

@@ -268,6 +268,7 @@ fn plan(section: &Section<'_>, needed: bool) -> Option<PlanBudget> {
         limit("weekly_tokens"),
         limit("max_run_tokens"),
     );
+    let max_ask_tokens = limit("max_ask_tokens");
     let share = section.read("reviewer_share_pct", percent);
     let money = money(section);
     let per_contributor_pct = section.read("per_contributor_pct", percent);
@@ -276,6 +277,7 @@ fn plan(section: &Section<'_>, needed: bool) -> Option<PlanBudget> {
             session_tokens,
             weekly_tokens,
             max_run_tokens,
+            max_ask_tokens,
             reviewer_share_pct: share.unwrap_or(defaults::REVIEWER_SHARE_PCT),
             per_contributor_pct,
             money,

@@ -252,6 +252,11 @@ pub static BUDGET: Section = Section {
             "tokens reserved for each run",
         ),
         global(
+            "max_ask_tokens",
+            Unset("\"75k\""),
+            "tokens reserved for each answer to a question; a quarter of max_run_tokens when not set",
+        ),
+        global(
             "reviewer_share_pct",
             Value("40"),
             "percent of the plan that reviews may use",

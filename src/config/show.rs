@@ -115,6 +115,11 @@ fn process(config: &Config) -> Vec<Entry> {
             (&keys::BUDGET, "max_run_tokens", tokens(plan.max_run_tokens)),
             (
                 &keys::BUDGET,
+                "max_ask_tokens",
+                plan.max_ask_tokens.map_or_else(unset, tokens),
+            ),
+            (
+                &keys::BUDGET,
                 "reviewer_share_pct",
                 whole(plan.reviewer_share_pct),
             ),

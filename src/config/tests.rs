@@ -697,6 +697,7 @@ fn another_value(section: &str, key: &str) -> &'static str {
         ("budget", "session_tokens") => "'3m'",
         ("budget", "weekly_tokens") => "'30m'",
         ("budget", "max_run_tokens") => "'100k'",
+        ("budget", "max_ask_tokens") => "'20k'",
         ("budget", "excluded_paths") => "['docs/**']",
         ("budget", "when_exhausted") => "'gate'",
         ("budget", _) => "50",

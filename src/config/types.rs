@@ -250,6 +250,9 @@ pub struct PlanBudget {
     pub weekly_tokens: Tokens,
     /// Tokens reserved for each run.
     pub max_run_tokens: Tokens,
+    /// Tokens reserved for each answer to a question; a quarter of a run's when it is not set.
+    #[serde(default)]
+    pub max_ask_tokens: Option<Tokens>,
     /// The agent's part of both windows, 1-100.
     pub reviewer_share_pct: u32,
     /// One account's part of the agent's week, 1-100.
@@ -257,6 +260,14 @@ pub struct PlanBudget {
     /// Limits in money beside those in tokens.
     #[serde(default)]
     pub money: Option<MoneyBudget>,
+}
+
+impl PlanBudget {
+    /// What an answer to a question reserves.
+    pub fn ask_tokens(&self) -> Tokens {
+        let quarter = Tokens((self.max_run_tokens.0 / 4).max(1));
+        self.max_ask_tokens.unwrap_or(quarter)
+    }
 }
 
 /// Limits for accounts that pay by use, in millionths of a US dollar.

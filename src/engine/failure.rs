@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::findings::notice::Failure;
 use crate::store::ledger::StopReason;
 
 /// An engine that gave no review.
@@ -86,6 +87,25 @@ impl EngineFailure {
             Self::Error { .. } => StopReason::EngineError,
             Self::Stopped => StopReason::Infrastructure,
         }
+    }
+
+    /// What is told of it on the pull request; `None` when the request was not at fault and is tried
+    /// again whatever happens.
+    pub fn told(&self) -> Option<Failure> {
+        Some(match self {
+            Self::Unavailable { .. } => Failure::EngineUnavailable,
+            Self::Timeout { .. } => Failure::EngineTimeout,
+            Self::UsageLimit { .. } => return None,
+            Self::Stopped => Failure::Interrupted,
+            Self::Error { kind, .. } => match kind {
+                ErrorKind::Crashed => Failure::EngineCrashed,
+                ErrorKind::Answer => Failure::EngineAnswer,
+                ErrorKind::Service => Failure::EngineService,
+                ErrorKind::PromptTooLong => Failure::PromptTooLong,
+                ErrorKind::ToolLimit | ErrorKind::OutputTooLong => Failure::EngineLimit,
+                ErrorKind::Refusal | ErrorKind::Rejected => Failure::EngineRefused,
+            },
+        })
     }
 
     /// What to do with the trigger.

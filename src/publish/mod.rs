@@ -18,10 +18,11 @@ use crate::config::{PublishConfig, PublishMode};
 use crate::github::{ApiError, Client, IssueComment, Target};
 use crate::ids::{CommentId, OwnerName, nonce};
 use crate::report::layout::{self, View};
+use crate::report::notice;
 use crate::report::sticky::State;
 use crate::secret::Secret;
 use crate::secret::leak;
-use crate::store::queue::{Kind, Trigger};
+use crate::store::queue::{Command, Kind, Trigger};
 use crate::store::runs::{PublishOutcome, Run};
 use crate::store::{Store, StoreError, Txn, comments, queue, runs};
 
@@ -113,9 +114,9 @@ pub fn publish(
         run: &run,
         publisher,
     };
-    match publisher.rules.mode {
-        PublishMode::Sticky => attempt.publish_sticky(),
-        PublishMode::PerReview => attempt.publish_anew(),
+    match (publisher.rules.mode, run.command) {
+        (PublishMode::Sticky, Command::Review) => attempt.publish_sticky(),
+        _ => attempt.publish_anew(),
     }
 }
 
@@ -186,12 +187,16 @@ impl Attempt<'_> {
         if newer.is_some() && !self.publisher.rules.post_superseded {
             return self.record(PublishOutcome::Superseded, Published::Superseded);
         }
-        let body = layout::render(View {
-            run: self.run,
-            newer,
-            web_url: self.publisher.web_url,
-            earlier: &[],
-        });
+        let body = match self.run.notice {
+            Some(_) => notice::render(self.run),
+            None => layout::render(View {
+                run: self.run,
+                newer,
+                web_url: self.publisher.web_url,
+                earlier: &[],
+                told: None,
+            }),
+        };
         if self.leaks(&body) {
             return self.record(PublishOutcome::Refused, Published::Refused);
         }

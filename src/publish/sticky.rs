@@ -9,6 +9,7 @@ use crate::clock::Timestamp;
 use crate::github::{ApiError, IssueComment, Pull};
 use crate::ids::{CommentId, CommitSha, UserId, nonce};
 use crate::report::layout::{self, View};
+use crate::report::notice;
 use crate::report::sticky::{self as markers, State, Ticked};
 use crate::store::runs::PublishOutcome;
 use crate::store::sticky::Pointer;
@@ -349,14 +350,25 @@ impl Attempt<'_> {
 
     fn sticky_body(&mut self, ticked: &Ticked, pull: &Pull) -> Result<String, StoreError> {
         let run = self.run;
+        let (repo, pr) = (&run.repo, run.pr);
+        let told = run.notice.is_some().then_some(run);
+        let below = match told {
+            Some(_) => self.store.read(|txn| runs::newest_shown(txn, repo, pr))?,
+            None => None,
+        };
+        if told.is_some() && below.is_none() {
+            return Ok(notice::render_sticky(run, ticked));
+        }
+        let review = below.as_ref().unwrap_or(run);
         let earlier = self
             .store
-            .read(|txn| runs::earlier_findings(txn, &run.repo, run.pr, Some(&run.key)))?;
+            .read(|txn| runs::earlier_findings(txn, repo, pr, Some(&review.key)))?;
         let view = View {
-            run,
-            newer: (pull.head.sha != run.head).then_some(&pull.head.sha),
+            run: review,
+            newer: (pull.head.sha != review.head).then_some(&pull.head.sha),
             web_url: self.publisher.web_url,
             earlier: &earlier,
+            told,
         };
         Ok(layout::render_sticky(view, ticked))
     }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use url::Url;
 
 use super::sticky::{self, State, Ticked, ViewOption};
-use super::{LocalReport, count, place, sanitise};
+use super::{LocalReport, count, notice, place, sanitise};
 use crate::findings::{Assessment, Finding, OmitReason, Omitted, Severity, numbers};
 use crate::ids::CommitSha;
 use crate::store::ledger::{Confidence, Mode};
@@ -36,6 +36,8 @@ pub struct View<'a> {
     pub web_url: &'a Url,
     /// The reviews before it, newest first.
     pub earlier: &'a [Vec<Finding>],
+    /// A later run that has only a notice to show, which stands above the review.
+    pub told: Option<&'a Run>,
 }
 
 /// A comment of its own that shows a review, with the run's hidden marker at its end.
@@ -101,7 +103,10 @@ pub fn render_sticky(view: View<'_>, ticked: &Ticked) -> String {
     let hidden = run.findings.len() - numbered.len();
     let mut parts = parts(view, &numbered, footer);
     parts.hidden = hidden;
-    let state = state(run, ticked.clone());
+    if let Some(told) = view.told {
+        parts.header = format!("{}\n{}", notice::content(told), parts.header);
+    }
+    let state = state(view.told.unwrap_or(run), ticked.clone());
     let around = sticky::wrap("", &state).len();
     sticky::wrap(&parts.within(LIMIT - around), &state)
 }
@@ -112,9 +117,13 @@ pub fn state(run: &Run, ticked: Ticked) -> State {
     State::new(nonce, &run.head, round(run), run.recorded_at, ticked)
 }
 
-/// Which review of its pull request a run is, counted from 1.
+/// Which review of its pull request a run is, counted from 1; zero for one that is none.
 pub fn round(run: &Run) -> u32 {
-    run.provenance.as_ref().map_or(1, |made| made.round)
+    match (&run.provenance, &run.notice) {
+        (Some(made), _) => made.round,
+        (None, Some(_)) => 0,
+        (None, None) => 1,
+    }
 }
 
 fn parts<'a>(view: View<'a>, findings: &'a [Finding], footer: String) -> Parts<'a> {
@@ -492,6 +501,7 @@ mod tests {
     use super::*;
     use crate::clock::Timestamp;
     use crate::ids::{DedupeKey, Tokens};
+    use crate::store::queue::Command;
     use crate::store::runs::Publication;
 
     fn run(findings: Vec<Finding>) -> Run {
@@ -526,6 +536,9 @@ mod tests {
                 mode: Mode::Focused,
                 dropped: 1,
             }),
+            command: Command::Review,
+            answer: None,
+            notice: None,
             nonce: Some("f00d".into()),
             recorded_at: Timestamp::EPOCH,
             publication: Publication::default(),
@@ -552,6 +565,7 @@ mod tests {
             newer,
             web_url,
             earlier,
+            told: None,
         })
     }
 

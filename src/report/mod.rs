@@ -5,6 +5,7 @@
 
 pub mod json;
 pub mod layout;
+pub mod notice;
 pub mod sanitise;
 pub mod sarif;
 pub mod sticky;

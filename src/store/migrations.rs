@@ -38,6 +38,7 @@ const MIGRATIONS: &[&str] = migrations![
     "0021_leases_and_publishing",
     "0022_roles_money_pool",
     "0023_sticky_comments",
+    "0024_replies_and_notices",
 ];
 
 /// The version that this program works with.

@@ -106,6 +106,11 @@ impl Command {
 }
 
 impl Command {
+    /// No engine is asked for it.
+    pub fn is_free(self) -> bool {
+        matches!(self, Self::Help | Self::Fix | Self::Merge)
+    }
+
     /// Whose work it is.
     pub fn role(self) -> Role {
         match self {
@@ -262,18 +267,30 @@ pub fn reopen(txn: &Txn<'_>, new: &NewTrigger, now: Timestamp) -> Result<bool, S
     Ok(reopened > 0)
 }
 
-/// Abandons the rows of the served repositories that used up their attempts and are held by nobody.
+/// Abandons the rows of the served repositories that used up their attempts and are held by nobody,
+/// and tells which, as far as they can be read.
 ///
 /// # Errors
 /// When the store can't be written.
-pub fn abandon_exhausted(txn: &Txn<'_>, claimable: Claimable<'_>) -> Result<usize, StoreError> {
+pub fn abandon_exhausted(
+    txn: &Txn<'_>,
+    claimable: Claimable<'_>,
+) -> Result<Vec<Trigger>, StoreError> {
     let mut statement =
         txn.prepare_cached(include_str!("../../sql/queue/abandon_exhausted.sql"))?;
-    Ok(statement.execute(named_params! {
+    let mut rows = statement.query(named_params! {
         ":repos": claimable.repos_as_json(),
         ":max_attempts": claimable.max_attempts,
         ":now": claimable.now.to_string(),
-    })?)
+    })?;
+    let mut abandoned = Vec::new();
+    while let Some(row) = rows.next()? {
+        match trigger(row) {
+            Err(StoreError::Column { .. }) => {}
+            read => abandoned.push(read?),
+        }
+    }
+    Ok(abandoned)
 }
 
 /// Cuts leases of more than `lease` and pauses of more than [`LONGEST_PAUSE`], which only a clock that
@@ -528,23 +545,23 @@ pub fn fold(
     })?)
 }
 
-/// Adds the row that makes the recorded run of `run` visible, leased to `owner` from the start.
+/// Adds the row that makes the recorded run of `run` visible, leased from the start if `leased` names an
+/// owner and the lease's end.
 ///
 /// # Errors
 /// When the store can't be written.
 pub fn insert_publish(
     txn: &Txn<'_>,
     run: &DedupeKey,
-    owner: &OwnerName,
-    until: Timestamp,
+    leased: Option<(&OwnerName, Timestamp)>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     txn.prepare_cached(include_str!("../../sql/queue/insert_publish.sql"))?
         .execute(named_params! {
             ":key": run.as_str(),
             ":publish_key": DedupeKey::publish(run).as_str(),
-            ":owner": owner.0,
-            ":until": until.to_string(),
+            ":owner": leased.map(|(owner, _)| &owner.0),
+            ":until": leased.map(|(_, until)| until.to_string()),
             ":now": now.to_string(),
         })?;
     Ok(())

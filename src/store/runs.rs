@@ -4,10 +4,12 @@ use rusqlite::{Row, named_params, params};
 use serde::{Deserialize, Serialize};
 
 use super::ledger::{Confidence, Mode};
+use super::queue::{Command, Trigger};
 use super::{StoreError, Txn, columns::Place};
 use crate::clock::Timestamp;
+use crate::findings::notice::Notice;
 use crate::findings::{Assessment, Finding, Omitted};
-use crate::ids::{CommentId, CommitSha, DedupeKey, PrNumber, RepoName, Tokens};
+use crate::ids::{CommentId, CommitSha, DedupeKey, PrNumber, RepoName, Tokens, nonce};
 
 /// Whether a run's result is whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,6 +109,12 @@ pub struct Run {
     pub omitted: Vec<Omitted>,
     /// The change as a whole.
     pub assessment: Option<Assessment>,
+    /// What was asked for.
+    pub command: Command,
+    /// The answer to what was no review: untrusted Markdown.
+    pub answer: Option<String>,
+    /// What is told when there is nothing to show.
+    pub notice: Option<Notice>,
     /// How it was made; `None` in a store of another tool.
     pub provenance: Option<Provenance>,
     /// The random part of its hidden marker.
@@ -156,6 +164,7 @@ pub fn record(txn: &Txn<'_>, run: &Run) -> Result<(), StoreError> {
         .as_ref()
         .map(serde_json::to_string)
         .transpose();
+    let notice = run.notice.as_ref().map(serde_json::to_string).transpose();
     txn.prepare_cached(include_str!("../../sql/runs/record.sql"))?
         .execute(named_params! {
             ":key": run.key.as_str(),
@@ -168,9 +177,46 @@ pub fn record(txn: &Txn<'_>, run: &Run) -> Result<(), StoreError> {
             ":omitted": json("omitted", serde_json::to_string(&run.omitted))?,
             ":assessment": assessment.map_err(|error| place.wrong("assessment", error))?,
             ":nonce": run.nonce,
+            ":command": run.command.as_str(),
+            ":answer": run.answer,
+            ":notice": notice.map_err(|error| place.wrong("notice", error))?,
             ":provenance": provenance.map_err(|error| place.wrong("provenance", error))?,
         })?;
     Ok(())
+}
+
+/// Records a run that has nothing but a notice to show.
+///
+/// # Errors
+/// When the store can't be written.
+pub fn record_notice(
+    txn: &Txn<'_>,
+    row: &Trigger,
+    head: CommitSha,
+    notice: Notice,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    record(
+        txn,
+        &Run {
+            key: row.key.clone(),
+            repo: row.repo.clone(),
+            pr: row.pr,
+            head,
+            outcome: Outcome::Failed,
+            findings: Vec::new(),
+            omitted: Vec::new(),
+            assessment: None,
+            command: row.command,
+            answer: None,
+            notice: Some(notice),
+            provenance: None,
+            // Without one, publishing makes it.
+            nonce: nonce().ok(),
+            recorded_at: now,
+            publication: Publication::default(),
+        },
+    )
 }
 
 /// The run of a trigger, if one is recorded.
@@ -216,9 +262,49 @@ pub fn completed_for_head(
 /// When the store can't be read.
 pub fn next_round(txn: &Txn<'_>, repo: &RepoName, pr: PrNumber) -> Result<u32, StoreError> {
     let sql = "SELECT count(*) + 1 FROM runs \
-               WHERE repo = ?1 AND pr_number = ?2 AND outcome IN ('completed', 'truncated')";
+               WHERE repo = ?1 AND pr_number = ?2 AND command = 'review' \
+               AND outcome IN ('completed', 'truncated')";
     let mut statement = txn.prepare_cached(sql)?;
     Ok(statement.query_row(params![repo.as_str(), pr.get()], |row| row.get(0))?)
+}
+
+/// The newest review of the pull request that was published and still has its content.
+///
+/// # Errors
+/// When the store or the row can't be read.
+pub fn newest_shown(
+    txn: &Txn<'_>,
+    repo: &RepoName,
+    pr: PrNumber,
+) -> Result<Option<Run>, StoreError> {
+    let mut statement = txn.prepare_cached(include_str!("../../sql/runs/newest_shown.sql"))?;
+    let mut rows = statement.query(named_params! { ":repo": repo.as_str(), ":pr": pr.get() })?;
+    rows.next()?.map(run).transpose()
+}
+
+/// What was told last on the pull request, if that was no review.
+///
+/// # Errors
+/// When the store or the row can't be read.
+pub fn last_notice(
+    txn: &Txn<'_>,
+    repo: &RepoName,
+    pr: PrNumber,
+) -> Result<Option<Notice>, StoreError> {
+    let sql = "SELECT dedupe_key, notice FROM runs \
+               WHERE repo = ?1 AND pr_number = ?2 AND command = 'review' \
+               ORDER BY recorded_at DESC, rowid DESC LIMIT 1";
+    let mut statement = txn.prepare_cached(sql)?;
+    let mut rows = statement.query(params![repo.as_str(), pr.get()])?;
+    let Some(row) = rows.next()? else {
+        return Ok(None);
+    };
+    let key: String = row.get("dedupe_key")?;
+    let place = Place {
+        table: "runs",
+        key: &key,
+    };
+    place.json_or_null(row, "notice")
 }
 
 /// The findings of the pull request's reviews that are older than the run of `before` (all of them when
@@ -435,6 +521,11 @@ fn run(row: &Row<'_>) -> Result<Run, StoreError> {
         omitted: place.json(row, "omitted")?,
         assessment: place.json_or_null(row, "assessment")?,
         provenance: place.json_or_null(row, "provenance")?,
+        command: place.parsed(row, "command", |word| {
+            Command::from_word(word).ok_or_else(|| format!("{word:?} is no command"))
+        })?,
+        answer: row.get("answer")?,
+        notice: place.json_or_null(row, "notice")?,
         nonce: row.get("nonce")?,
         recorded_at: place.parsed(row, "recorded_at", str::parse)?,
         publication: Publication {

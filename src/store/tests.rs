@@ -228,7 +228,7 @@ fn publications_come_first_then_people_then_pushes_then_age() {
     shelf.enqueue(&reviewed, later(4));
     shelf.lease(&reviewed.key, "w1", later(9));
     shelf.write(|txn| {
-        queue::insert_publish(txn, &reviewed.key, &owner("w1"), later(4), later(4))?;
+        queue::insert_publish(txn, &reviewed.key, Some((&owner("w1"), later(4))), later(4))?;
         queue::complete(txn, &reviewed.key, &owner("w1"))
     });
     let publish = DedupeKey::publish(&reviewed.key);
@@ -291,7 +291,7 @@ fn rows_of_repositories_that_are_not_served_are_left_alone() {
         now: later(1),
     };
     assert_eq!(
-        shelf.write(|txn| queue::abandon_exhausted(txn, claimable)),
+        shelf.write(|txn| Ok(queue::abandon_exhausted(txn, claimable)?.len())),
         0
     );
     assert_eq!(shelf.status(&mine.key), "pending");
@@ -385,7 +385,12 @@ fn a_row_that_used_up_its_attempts_is_abandoned_when_nobody_holds_it() {
     shelf.lease(&published.key, "w3", later(30));
     let publish = DedupeKey::publish(&published.key);
     shelf.write(|txn| {
-        queue::insert_publish(txn, &published.key, &owner("w3"), later(30), later(1))?;
+        queue::insert_publish(
+            txn,
+            &published.key,
+            Some((&owner("w3"), later(30))),
+            later(1),
+        )?;
         queue::complete(txn, &published.key, &owner("w3"))
     });
     shelf.sql("UPDATE queue SET attempts = ?1", [MAX_ATTEMPTS]);
@@ -397,7 +402,7 @@ fn a_row_that_used_up_its_attempts_is_abandoned_when_nobody_holds_it() {
         now: later(30),
     };
     assert_eq!(
-        shelf.write(|txn| queue::abandon_exhausted(txn, claimable)),
+        shelf.write(|txn| Ok(queue::abandon_exhausted(txn, claimable)?.len())),
         1
     );
     assert_eq!(shelf.status(&lapsed.key), "abandoned");
@@ -462,6 +467,9 @@ fn recorded(key: &DedupeKey) -> Run {
         omitted: Vec::new(),
         assessment: None,
         provenance: None,
+        command: Command::Review,
+        answer: None,
+        notice: None,
         nonce: None,
         recorded_at: start(),
         publication: Publication::default(),

@@ -5,43 +5,22 @@ use std::time::Duration;
 
 use super::facts::{self, Facts};
 use super::heartbeat::while_leased;
+use super::unreviewed::{Finish, Unreviewed, settlement, unreachable};
 use super::{Claimed, End, Phase, Timer, Worker};
 use crate::budget::{self, Mode, Reservation};
 use crate::clock::{Stop, Timestamp};
 use crate::context::{Context, Served};
 use crate::engine::{self, EngineFailure, EngineRequest, EngineRun};
+use crate::findings::notice::{Failure, Notice};
 use crate::findings::{Finding, numbers};
-use crate::github::{ApiError, Pull};
-use crate::ids::{DedupeKey, MicroUsd, RepoId, Tokens, nonce};
+use crate::github::Pull;
+use crate::ids::{CommitSha, MicroUsd, RepoId, Tokens, nonce};
 use crate::publish::{Published, acknowledge};
 use crate::store::ledger::{Confidence, Settlement, StopReason};
-use crate::store::queue::{self, Kind, Trigger};
+use crate::store::queue::{self, Trigger};
 use crate::store::runs::{self, Outcome, Provenance, Publication, PublishOutcome, Run};
 use crate::store::{StoreError, repos, sticky};
 use crate::workspace::{Checkout, CheckoutRequest, FailureClass, WorkspaceError};
-
-/// The first pause before an attempt is repeated; it doubles with each attempt.
-const FIRST_RETRY: Duration = Duration::from_secs(30);
-
-/// How long a row waits when GitHub can't be asked about it.
-const OUTAGE_WAIT: Duration = Duration::from_secs(300);
-
-/// How a row that was not reviewed leaves the worker.
-enum Finish {
-    /// Never again.
-    Abandon,
-    /// Again later; the attempt counts.
-    Release,
-    /// Again later; nothing was spent, the attempt does not count.
-    Unattempted(Duration),
-}
-
-/// Why a run ends without a review: how it is settled, how its row is finished, what is said.
-struct Unreviewed {
-    settlement: Settlement,
-    finish: Finish,
-    end: End,
-}
 
 /// The pull request and its repository, or why it is not reviewed.
 type Examined = Result<(Box<Pull>, RepoId), Box<Unreviewed>>;
@@ -92,7 +71,7 @@ impl Worker {
         let ran = match ran {
             Ok(ran) => ran,
             Err(Early::Unreviewed(unreviewed)) => {
-                return self.finish(claimed.row, reservation, *unreviewed);
+                return self.finish(claimed.served, claimed.row, reservation, *unreviewed);
             }
             // What another program wrote into a row is no fault of the store: nothing was asked, so
             // nothing is charged, and a later attempt may find it corrected.
@@ -102,8 +81,9 @@ impl Worker {
                     settlement: settlement(StopReason::Infrastructure, context.clock.now()),
                     finish: Finish::Release,
                     end: End::Released(error.to_string()),
+                    notice: None,
                 };
-                return self.finish(claimed.row, reservation, unreviewed);
+                return self.finish(claimed.served, claimed.row, reservation, unreviewed);
             }
             Err(Early::Store(error)) => return Err(error),
         };
@@ -132,7 +112,7 @@ impl Worker {
             stop,
         };
         let run_id = nonce().map_err(|error| {
-            Box::new(job.released(format!("no randomness for a run id: {error}")))
+            Box::new(job.released(format!("no randomness for a run id: {error}"), None))
         })?;
         let checkout = job.checkout(&run_id);
         timer.lap(Phase::Checkout);
@@ -179,9 +159,9 @@ impl Worker {
             Ok(facts) => facts,
             Err(error) => return Ok(Err(Box::new(unreachable(&error, now)))),
         };
-        let (text, reason) = match facts {
-            Facts::Closed(text) => (text, StopReason::Closed),
-            Facts::Refused(text) => (text, StopReason::Refused),
+        let (text, notice, reason) = match facts {
+            Facts::Closed(text) => (text, None, StopReason::Closed),
+            Facts::Refused(text, notice) => (text, notice, StopReason::Refused),
             Facts::Review(pull, id) => {
                 self.store
                     .write_patiently(|txn| repos::remember(txn, &row.repo, id))?;
@@ -195,6 +175,7 @@ impl Worker {
                 }
                 (
                     format!("{} was reviewed already", pull.head.sha.short()),
+                    None,
                     StopReason::Refused,
                 )
             }
@@ -204,6 +185,7 @@ impl Worker {
             settlement: nothing(reason),
             finish: Finish::Abandon,
             end: End::Dropped(text),
+            notice,
         })))
     }
 
@@ -222,7 +204,13 @@ impl Worker {
             .store
             .read(|txn| budget::preflight(txn, reservation, lines, bytes))?;
         if let Err(too_large) = fits {
-            return Ok(Some(job.refused(too_large.to_string())));
+            let notice = Notice::OverEstimate {
+                lines,
+                estimate: too_large.estimate.0,
+                reserved: too_large.reserved.0,
+                ask: false,
+            };
+            return Ok(Some(job.refused(too_large.to_string(), notice)));
         }
         Ok(job
             .served
@@ -236,6 +224,7 @@ impl Worker {
                     settlement: settlement(failure.stop_reason(), job.now()),
                     finish: Finish::Release,
                     end: End::EngineUnavailable(text),
+                    notice: job.of_head(job.failed(Failure::EngineUnavailable)),
                 }
             }))
     }
@@ -272,7 +261,7 @@ impl Worker {
             Err(failure) => {
                 settlement.reason = failure.stop_reason();
                 let unreviewed = job.engine_failed(&failure, settlement);
-                return self.finish(row, reservation, unreviewed);
+                return self.finish(served, row, reservation, unreviewed);
             }
         };
         let (change, leaked) = (&checkout.change, run.leaked);
@@ -297,6 +286,9 @@ impl Worker {
                 findings,
                 omitted: change.omitted.clone(),
                 assessment: answer.assessment,
+                command: row.command,
+                answer: None,
+                notice: None,
                 provenance: Some(Provenance {
                     base: change.base.clone(),
                     commits: change.commits,
@@ -322,7 +314,7 @@ impl Worker {
             if leaked {
                 runs::published(txn, &row.key, None, PublishOutcome::Refused, now)?;
             } else {
-                queue::insert_publish(txn, &row.key, &owner, lease, now)?;
+                queue::insert_publish(txn, &row.key, Some((&owner, lease)), now)?;
             }
             queue::fold(txn, row, &change.head, at)?;
             Ok(true)
@@ -338,58 +330,9 @@ impl Worker {
                 "the engine said one of our own secrets; its review is not posted");
             return Ok(End::Recorded(Published::Refused));
         }
-        let key = DedupeKey::publish(&row.key);
-        let publish_row = Trigger {
-            key,
-            kind: Kind::Publish,
-            ..row.clone()
-        };
-        let published = self.publish(served, &publish_row)?;
+        let published = self.publish_run(served, row)?;
         timer.lap(Phase::Publish);
         Ok(End::Recorded(published))
-    }
-
-    /// Settles and finishes a row that has no review to show, in one transaction.
-    fn finish(
-        &mut self,
-        row: &Trigger,
-        reservation: Reservation,
-        unreviewed: Unreviewed,
-    ) -> Result<End, StoreError> {
-        let Unreviewed {
-            settlement,
-            finish,
-            end,
-        } = unreviewed;
-        let now = self.context.clock.now();
-        let owner = &self.name;
-        let mut tripped = None;
-        let held = self.store.write_patiently(|txn| {
-            budget::settle(txn, reservation, &settlement)?;
-            if settlement.reason == StopReason::UsageLimit {
-                tripped = Some(budget::trip(txn, now)?);
-            }
-            match finish {
-                Finish::Abandon => queue::abandon(txn, &row.key, owner),
-                Finish::Release => {
-                    let pause = FIRST_RETRY.saturating_mul(1 << row.attempts.min(7));
-                    queue::release(txn, &row.key, owner, now.plus(pause))
-                }
-                Finish::Unattempted(pause) => {
-                    queue::release_unattempted(txn, &row.key, owner, now.plus(pause))
-                }
-            }
-        })?;
-        if let Some(until) = tripped.and_then(|breaker| breaker.tripped_until) {
-            log::error!(
-                "the engine's account has met its own usage limit: nothing that spends starts before {}",
-                until.to_minute()
-            );
-        }
-        if !held {
-            log::warn!(key = row.key.as_str(); "the lease was lost before the row was finished");
-        }
-        Ok(end)
     }
 }
 
@@ -431,9 +374,8 @@ impl Job<'_> {
         };
         let error = match self.context.workspace.checkout(&request, self.stop) {
             Ok(checkout) if checkout.change.files.is_empty() => {
-                return Err(Box::new(
-                    self.refused("nothing is left to review".to_owned()),
-                ));
+                let text = "nothing is left to review".to_owned();
+                return Err(Box::new(self.refused(text, Notice::NothingToReview)));
             }
             Ok(checkout) => return Ok(checkout),
             Err(error) => error,
@@ -443,10 +385,45 @@ impl Job<'_> {
 
     fn checkout_failed(&self, error: &WorkspaceError) -> Unreviewed {
         match error.class() {
-            FailureClass::Deterministic => self.refused(error.to_string()),
-            FailureClass::Transient => self.released(error.to_string()),
+            FailureClass::Deterministic => self.refused(error.to_string(), self.told_of(error)),
+            FailureClass::Transient => self.released(error.to_string(), Some(Failure::Checkout)),
             FailureClass::Stopped => self.stopped(),
         }
+    }
+
+    /// What the author can do something about; else only that it failed.
+    fn told_of(&self, error: &WorkspaceError) -> Notice {
+        match *error {
+            WorkspaceError::TooLarge {
+                files,
+                lines,
+                max_files,
+                max_lines,
+            } => Notice::TooLarge {
+                files,
+                lines,
+                max_files,
+                max_lines,
+            },
+            WorkspaceError::TooManyBytes { limit, .. } | WorkspaceError::TreeTooLarge { limit } => {
+                Notice::TooManyBytes {
+                    limit: limit as u64,
+                }
+            }
+            WorkspaceError::NoMergeBase { .. } => Notice::NoCommonHistory,
+            WorkspaceError::UnsafePath { .. } => Notice::UnsafePath,
+            _ => self.failed(Failure::Checkout),
+        }
+    }
+
+    /// What is told when this attempt is the last.
+    fn failed(&self, failure: Failure) -> Notice {
+        let attempts = self.row.attempts + 1;
+        Notice::Failed { attempts, failure }
+    }
+
+    fn of_head(&self, notice: Notice) -> Option<(CommitSha, Notice)> {
+        Some((self.pull.head.sha.clone(), notice))
     }
 
     fn ask_engine(
@@ -528,26 +505,31 @@ impl Job<'_> {
             settlement,
             finish,
             end,
+            notice: failure
+                .told()
+                .and_then(|failure| self.of_head(self.failed(failure))),
         }
     }
 
-    fn refused(&self, text: String) -> Unreviewed {
+    fn refused(&self, text: String, notice: Notice) -> Unreviewed {
         log::warn!(repo = self.row.repo.as_str(), pr = self.row.pr.get(), key = self.row.key.as_str();
             "not reviewed: {text}");
         Unreviewed {
             settlement: settlement(StopReason::Refused, self.now()),
             finish: Finish::Abandon,
             end: End::Dropped(text),
+            notice: self.of_head(notice),
         }
     }
 
-    fn released(&self, text: String) -> Unreviewed {
+    fn released(&self, text: String, failure: Option<Failure>) -> Unreviewed {
         log::warn!(repo = self.row.repo.as_str(), pr = self.row.pr.get(), key = self.row.key.as_str();
             "not reviewed yet: {text}");
         Unreviewed {
             settlement: settlement(StopReason::Infrastructure, self.now()),
             finish: Finish::Release,
             end: End::Released(text),
+            notice: failure.and_then(|failure| self.of_head(self.failed(failure))),
         }
     }
 
@@ -556,6 +538,7 @@ impl Job<'_> {
             settlement: settlement(StopReason::Infrastructure, self.now()),
             finish: Finish::Unattempted(Duration::ZERO),
             end: End::Released("the lease was lost before the engine was asked".to_owned()),
+            notice: None,
         }
     }
 
@@ -564,37 +547,7 @@ impl Job<'_> {
             settlement: settlement(StopReason::Infrastructure, self.now()),
             finish: Finish::Unattempted(Duration::ZERO),
             end: End::Released("prwarden stops".to_owned()),
+            notice: None,
         }
-    }
-}
-
-/// GitHub could not be asked. That is no fault of this pull request, so the attempt does not count:
-/// an outage or an expired token must not use up what people asked for.
-fn unreachable(error: &ApiError, now: Timestamp) -> Unreviewed {
-    let wait = match error {
-        ApiError::Stopped => Duration::ZERO,
-        error => error.retry_at().map_or(OUTAGE_WAIT, |at| at.since(now)),
-    };
-    if !matches!(error, ApiError::Stopped) {
-        log::warn!("not reviewed yet, again in {} s: {error}", wait.as_secs());
-    }
-    Unreviewed {
-        settlement: settlement(StopReason::Infrastructure, now),
-        finish: Finish::Unattempted(wait),
-        end: End::Released(error.to_string()),
-    }
-}
-
-/// The settlement of a run that reached no engine: nothing was spent, and that is known exactly.
-fn settlement(reason: StopReason, at: Timestamp) -> Settlement {
-    Settlement {
-        used: Tokens::ZERO,
-        money: None,
-        confidence: Confidence::Exact,
-        engine: None,
-        model: None,
-        lines: None,
-        reason,
-        at,
     }
 }

@@ -510,21 +510,29 @@ impl<'a> World<'a> {
             .claimable()
             .into_iter()
             .find_map(|at| Some((at, self.admits(&self.rows[at])?)));
-        let request = ClaimRequest {
-            owner: &owner(&name),
-            repos: &[repo()],
-            spends: &|_| true,
-            budget: &self.configs[process],
-            lease: LEASE,
-            max_attempts: ATTEMPTS,
-            now,
+        let outcome = loop {
+            let request = ClaimRequest {
+                owner: &owner(&name),
+                repos: &[repo()],
+                spends: &|_| true,
+                budget: &self.configs[process],
+                lease: LEASE,
+                max_attempts: ATTEMPTS,
+                now,
+            };
+            let outcome = claim(
+                &mut self.stores[process],
+                &mut self.charges[worker],
+                request,
+            )
+            .map_err(|error| error.to_string())?;
+            match outcome {
+                ClaimOutcome::Claimed(claim) if matches!(claim.work, Work::Publish) => {
+                    self.tell(process, &claim.trigger.key, &name)?;
+                }
+                other => break other,
+            }
         };
-        let outcome = claim(
-            &mut self.stores[process],
-            &mut self.charges[worker],
-            request,
-        )
-        .map_err(|error| error.to_string())?;
         let claim = match outcome {
             ClaimOutcome::Claimed(claim) => *claim,
             ClaimOutcome::Idle { refused } => {
@@ -630,6 +638,22 @@ impl<'a> World<'a> {
         let before = has_room(self);
         self.now = now;
         ensure!(then && !before, "not the moment: {refusal}");
+        Ok(())
+    }
+
+    /// Ends the telling of a row that used up its attempts, which passes everything else.
+    fn tell(&mut self, process: usize, key: &DedupeKey, name: &str) -> Checked {
+        self.give_up_exhausted();
+        let told = key.published_run();
+        let over = |row: &Row| {
+            Some(&row.key) == told.as_ref()
+                && row.status == Status::Over
+                && row.attempts >= ATTEMPTS
+        };
+        ensure!(self.rows.iter().any(over), "{key} has nothing to tell");
+        self.stores[process]
+            .write(|txn| queue::complete(txn, key, &owner(name)))
+            .map_err(|error| error.to_string())?;
         Ok(())
     }
 
