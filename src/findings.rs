@@ -1,5 +1,5 @@
-//! What a review is made of: findings, an assessment, and what was left out. The words that engines,
-//! store and report share.
+//! What is said about a change: findings with an assessment and what was left out, a description, a
+//! notice. The words that engines, store and report share.
 
 pub mod notice;
 pub mod numbers;
@@ -72,6 +72,89 @@ pub struct Assessment {
     /// The files to read first, at most five.
     #[serde(default)]
     pub priority_files: Vec<String>,
+}
+
+/// What kind of change a description is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChangeKind {
+    /// Something that users could not do before.
+    Feature,
+    /// Something that was wrong.
+    Fix,
+    /// The same behaviour in another form.
+    Refactoring,
+    /// Documentation alone.
+    Documentation,
+    /// Tests alone.
+    Tests,
+    /// Dependencies, builds, releases.
+    Maintenance,
+    /// Several of these, or none.
+    Mixed,
+}
+
+impl ChangeKind {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Feature,
+        Self::Fix,
+        Self::Refactoring,
+        Self::Documentation,
+        Self::Tests,
+        Self::Maintenance,
+        Self::Mixed,
+    ];
+
+    /// The lower-case word used in JSON and in the comment.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Feature => "feature",
+            Self::Fix => "fix",
+            Self::Refactoring => "refactoring",
+            Self::Documentation => "documentation",
+            Self::Tests => "tests",
+            Self::Maintenance => "maintenance",
+            Self::Mixed => "mixed",
+        }
+    }
+}
+
+/// One changed file of a description.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DescribedFile {
+    /// The path in the head, or in the base when it was deleted.
+    pub path: String,
+    /// What happened in it, one line.
+    pub summary: String,
+}
+
+/// What a change does, for those who will read it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Description {
+    /// What kind of change it is.
+    pub kind: ChangeKind,
+    /// What it does and why. Markdown prose, untrusted.
+    pub summary: String,
+    /// Its files, those to read first in front.
+    pub files: Vec<DescribedFile>,
+    /// How to try it, perhaps nothing. Markdown prose, untrusted.
+    pub testing: String,
+}
+
+/// What is answered to anything but a request for a review.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// To `describe`.
+    Description(Description),
+    /// To `ask`.
+    Answer {
+        /// What was asked, untrusted.
+        question: String,
+        /// Markdown prose, untrusted.
+        text: String,
+    },
 }
 
 /// A file that was not reviewed.

@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 use prwarden::budget::Reservation;
 use prwarden::clock::Stop;
 use prwarden::config::{EngineConfig, EngineKind, ReviewConfig};
-use prwarden::engine::{Engine, EngineFailure, EngineRequest, Usage};
+use prwarden::engine::{Engine, EngineFailure, EngineRequest, Task, Usage};
 use prwarden::ids::{CommitSha, Tokens};
 use prwarden::process::{Ended, Finished, ProcessError, Program, run_with_grace};
 use prwarden::workspace::Change;
@@ -219,6 +219,7 @@ fn of_an_engine_past_its_time_out_nothing_is_left() {
         standards_paths: Vec::new(),
     };
     let request = EngineRequest {
+        task: Task::Review,
         repo: None,
         pr: None,
         title: "",

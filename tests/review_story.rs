@@ -298,15 +298,15 @@ fn a_queued_request_of_an_account_that_is_no_longer_allowed_starts_nothing() {
 }
 
 #[test]
-fn a_command_of_a_later_version_costs_nothing() {
+fn a_command_that_is_off_costs_nothing() {
     let world = watched();
     let number = world.open_plain(STRANGER.1, "two");
     world
         .double
         .comment(REPO, number, MONA.1, "@prwarden merge");
     let log = world.once();
-    assert!(log.contains("no command"), "{log}");
-    assert_eq!(world.reviews(number).len(), 0);
+    assert!(log.contains("not switched on"), "{log}");
+    assert_eq!(world.reviews(number).len(), 1, "the refusal");
     assert_eq!(world.count("SELECT sum(used_tokens) FROM ledger"), 0);
 }
 

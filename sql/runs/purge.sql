@@ -1,6 +1,6 @@
 -- Empties what a settled run says; when and how it was made stays.
 UPDATE runs
-SET findings = '[]', omitted = '[]', assessment = NULL, description = NULL,
+SET findings = '[]', omitted = '[]', assessment = NULL, description = NULL, reply = NULL,
     content_purged_at = :now
 WHERE content_purged_at IS NULL
   AND repo = :repo

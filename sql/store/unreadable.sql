@@ -19,6 +19,8 @@ FROM (
     UNION ALL SELECT dedupe_key, 'assessment', assessment FROM runs
     UNION ALL SELECT dedupe_key, 'description', description FROM runs
     UNION ALL SELECT dedupe_key, 'provenance', provenance FROM runs
+    UNION ALL SELECT dedupe_key, 'reply', reply FROM runs
+    UNION ALL SELECT dedupe_key, 'notice', notice FROM runs
 )
 WHERE text IS NOT NULL AND NOT json_valid(text)
 UNION ALL

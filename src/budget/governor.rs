@@ -314,7 +314,9 @@ impl<'a> Admission<'a> {
         let admitted = match model::judge(&measured, need, ask.requested) {
             Verdict::Admitted(mode) => (need, mode),
             Verdict::NoRoom(full)
+                // The built-in checks answer no questions.
                 if full.window.kind.is_everybodys()
+                    && row.command != Command::Ask
                     && self.request.budget.when_exhausted == WhenExhausted::Gate =>
             {
                 (Cost::ZERO, Mode::Exhausted)
@@ -351,7 +353,9 @@ impl<'a> Admission<'a> {
                 return Ok(None);
             }
         };
-        if let Some(until) = self.paced_until(row)? {
+        if row.command == Command::Review
+            && let Some(until) = self.paced_until(row)?
+        {
             let scope = Scope::Row(row.key.clone());
             self.note(scope, Reason::Paced, Some(until));
             return Ok(None);

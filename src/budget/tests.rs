@@ -463,7 +463,7 @@ fn a_recorded_run_is_published_without_a_reservation() {
         assessment: None,
         provenance: None,
         command: crate::store::queue::Command::Review,
-        answer: None,
+        reply: None,
         notice: None,
         nonce: None,
         recorded_at: bench.now,

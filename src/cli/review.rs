@@ -9,8 +9,8 @@ use super::{Ended, Globals, config, env, print};
 use crate::budget::Reservation;
 use crate::clock::Stop;
 use crate::config::Config;
-use crate::engine::answer::{Assessment, Finding};
-use crate::engine::{Engine, EngineRequest, builtin};
+use crate::engine::answer::{Answer, Assessment, Finding};
+use crate::engine::{Engine, EngineRequest, Task, builtin};
 use crate::ids::nonce;
 use crate::report::{LocalReport, json, layout, sarif, terminal};
 use crate::workspace::{self, Git, LocalChange};
@@ -95,6 +95,7 @@ fn ask(config: &Config, local: &LocalChange, stop: &Stop) -> Result<Reviewed, Fa
     let scratch = local.scratch().map_err(|error| unavailable(&error))?;
     let nonce = nonce().map_err(|error| unavailable(&error))?;
     let request = EngineRequest {
+        task: Task::Review,
         repo: None,
         pr: None,
         title: "",
@@ -110,10 +111,12 @@ fn ask(config: &Config, local: &LocalChange, stop: &Stop) -> Result<Reviewed, Fa
     };
     let run = engine.run(&Reservation::operator_run(limit), &request, stop);
     let answer = run.outcome.map_err(|error| unavailable(&error))?;
-    let (findings, assessment) = (answer.findings, answer.assessment);
+    let Answer::Review(review) = answer else {
+        return Err(unavailable(&"the engine gave no review"));
+    };
     Ok(Reviewed {
-        findings,
-        assessment,
+        findings: review.findings,
+        assessment: review.assessment,
         engine: run.engine,
     })
 }

@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use super::answer::{self, Answer, Expected};
 use super::environment::{Environment, Lookup};
 use super::failure::{EngineFailure, ErrorKind};
-use super::{Outcome, Usage};
+use super::{Outcome, Task, Usage};
 use crate::config::EngineConfig;
 use crate::ids::MicroUsd;
 use crate::process::Finished;
@@ -54,8 +54,8 @@ const RETRIES: &str = "2";
 
 /// The arguments. The operator's come first: where one is given twice, ours, the later, holds. `money`
 /// is the most that the run may cost, zero for no limit; the tool stops after it was passed.
-pub(super) fn args(config: &EngineConfig, money: MicroUsd) -> Vec<OsString> {
-    let schema = answer::schema().to_string();
+pub(super) fn args(config: &EngineConfig, task: Task<'_>, money: MicroUsd) -> Vec<OsString> {
+    let schema = answer::schema(task).to_string();
     let mut args: Vec<OsString> = vec!["--print".into()];
     args.extend(config.args.iter().map(OsString::from));
     if let Some(model) = &config.model {
@@ -112,7 +112,7 @@ pub(super) fn read(finished: &Finished, expected: &Expected<'_>) -> Outcome {
             Err(super::crashed(finished, "although its result is a success"))
         }
         None => match envelope.structured_output {
-            Some(value) => Answer::from_value(value, expected).map_err(super::no_answer),
+            Some(value) => Answer::read(value, expected).map_err(super::no_answer),
             None => Err(EngineFailure::Error {
                 kind: ErrorKind::Answer,
                 message: "the model ended without giving its answer in the required structure"

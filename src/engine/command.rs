@@ -8,6 +8,8 @@
 //! | field | what |
 //! | --- | --- |
 //! | `version` | of this contract, 1 |
+//! | `task` | `review`, `describe` or `ask` |
+//! | `question` | the question of an `ask`, untrusted; else null |
 //! | `repo`, `pr` | `owner/name` and number; null for a change that isn't a pull request |
 //! | `title`, `author`, `base_ref` | as people wrote them; untrusted |
 //! | `base`, `head` | the merge base and the commit under review |
@@ -23,7 +25,9 @@
 //! | `earlier` | findings of earlier rounds: `{number, severity, path, line, title}` |
 //!
 //! # Output
-//! The answer: `{head, nonce, findings, assessment}` as `schema` describes it, and optionally
+//! The answer as `schema` describes it: `head` and `nonce`, and with them `findings` and `assessment`
+//! of a review, `kind`, `summary`, `files` and `testing` of a description, or the `answer` to a
+//! question. Optionally also
 //! - `usage`: `{input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd}`, each
 //!   optional; without it the run is charged with its whole reservation;
 //! - `model`: the model's name.
@@ -40,7 +44,7 @@ use serde_json::{Map, Value, json};
 
 use super::answer::{self, Answer, Expected};
 use super::failure::{EngineFailure, ErrorKind};
-use super::{EngineRequest, Outcome, Usage, unavailable};
+use super::{EngineRequest, Outcome, Task, Usage, unavailable};
 use crate::budget::Mode;
 use crate::ids::Tokens;
 use crate::output::clip;
@@ -58,10 +62,16 @@ pub(super) fn input(request: &EngineRequest<'_>, mode: Mode, prompt: &str, patch
         json!({"number": finding.number, "severity": finding.severity, "path": finding.path,
             "line": finding.line, "title": finding.title})
     });
+    let question = match request.task {
+        Task::Ask(question) => Some(question),
+        Task::Review | Task::Describe => None,
+    };
     let standards = request.standards.iter();
     let standards = standards.map(|one| json!({"path": one.path, "text": one.text}));
     json!({
         "version": VERSION,
+        "task": request.task.as_str(),
+        "question": question,
         "repo": request.repo,
         "pr": request.pr,
         "title": request.title,
@@ -74,7 +84,7 @@ pub(super) fn input(request: &EngineRequest<'_>, mode: Mode, prompt: &str, patch
         "language": request.review.language,
         "instructions": request.review.instructions,
         "prompt": prompt,
-        "schema": answer::schema(),
+        "schema": answer::schema(request.task),
         "diff": patch,
         "files": files,
         "omitted": change.omitted,
@@ -217,7 +227,7 @@ fn result(
     if finished.code != Some(0) {
         return Err(super::crashed(finished, "although it wrote an answer"));
     }
-    Answer::from_value(Value::Object(fields), expected).map_err(super::no_answer)
+    Answer::read(Value::Object(fields), expected).map_err(super::no_answer)
 }
 
 /// Takes an optional field out of the answer.

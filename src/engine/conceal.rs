@@ -3,6 +3,7 @@
 //! An engine may repeat its key when it complains, and a hostile pull request may talk it into
 //! printing what it finds. What it says is logged, stored, posted and shown to the next round.
 
+use super::answer::Answer;
 use super::{EngineFailure, Outcome};
 use crate::secret::{Secret, leak};
 
@@ -41,16 +42,7 @@ impl<'a> Concealer<'a> {
     pub(super) fn outcome(&self, outcome: &mut Outcome) -> bool {
         let mut texts: Vec<&mut String> = outcome.model.iter_mut().collect();
         match &mut outcome.result {
-            Ok(parsed) => {
-                for finding in &mut parsed.answer.findings {
-                    texts.extend([&mut finding.path, &mut finding.title, &mut finding.body]);
-                    texts.extend(&mut finding.rule);
-                }
-                if let Some(assessment) = &mut parsed.answer.assessment {
-                    texts.extend([&mut assessment.risk, &mut assessment.recommendation]);
-                    texts.extend(&mut assessment.priority_files);
-                }
-            }
+            Ok(parsed) => texts_of(&mut parsed.answer, &mut texts),
             Err(EngineFailure::UsageLimit { message } | EngineFailure::Error { message, .. }) => {
                 texts.push(message);
             }
@@ -87,42 +79,79 @@ impl<'a> Concealer<'a> {
     }
 }
 
+/// Every text of an answer.
+fn texts_of<'a>(answer: &'a mut Answer, texts: &mut Vec<&'a mut String>) {
+    match answer {
+        Answer::Review(review) => {
+            for finding in &mut review.findings {
+                texts.extend([&mut finding.path, &mut finding.title, &mut finding.body]);
+                texts.extend(&mut finding.rule);
+            }
+            if let Some(assessment) = &mut review.assessment {
+                texts.extend([&mut assessment.risk, &mut assessment.recommendation]);
+                texts.extend(&mut assessment.priority_files);
+            }
+        }
+        Answer::Description(description) => {
+            texts.extend([&mut description.summary, &mut description.testing]);
+            for file in &mut description.files {
+                texts.extend([&mut file.path, &mut file.summary]);
+            }
+        }
+        Answer::Text(text) => texts.push(text),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::answer::{Answer, Parsed};
+    use crate::engine::answer::{Parsed, Review};
     use crate::engine::{ErrorKind, Usage};
-    use crate::findings::{Assessment, Finding, Severity};
+    use crate::findings::{Assessment, ChangeKind, DescribedFile, Description, Finding, Severity};
 
     const KEY: &str = "sk-0123456789-abcdefghij";
 
-    fn outcome(text: &str) -> Outcome {
-        Outcome {
+    /// An answer to each task, whose every text is `text`.
+    fn outcomes(text: &str) -> [Outcome; 3] {
+        let description = Answer::Description(Description {
+            kind: ChangeKind::Fix,
+            summary: text.to_owned(),
+            files: vec![DescribedFile {
+                path: text.to_owned(),
+                summary: text.to_owned(),
+            }],
+            testing: text.to_owned(),
+        });
+        [review(text), description, Answer::Text(text.to_owned())].map(|answer| Outcome {
             result: Ok(Parsed {
-                answer: Answer {
-                    findings: vec![Finding {
-                        path: text.to_owned(),
-                        line: None,
-                        severity: Severity::Nit,
-                        title: text.to_owned(),
-                        body: text.to_owned(),
-                        number: None,
-                        confidence: None,
-                        rule: Some(text.to_owned()),
-                    }],
-                    assessment: Some(Assessment {
-                        effort: 1,
-                        risk: text.to_owned(),
-                        recommendation: text.to_owned(),
-                        priority_files: vec![text.to_owned()],
-                    }),
-                },
+                answer,
                 dropped: 0,
                 truncated: false,
             }),
             usage: Usage::UNKNOWN,
             model: Some(text.to_owned()),
-        }
+        })
+    }
+
+    fn review(text: &str) -> Answer {
+        Answer::Review(Review {
+            findings: vec![Finding {
+                path: text.to_owned(),
+                line: None,
+                severity: Severity::Nit,
+                title: text.to_owned(),
+                body: text.to_owned(),
+                number: None,
+                confidence: None,
+                rule: Some(text.to_owned()),
+            }],
+            assessment: Some(Assessment {
+                effort: 1,
+                risk: text.to_owned(),
+                recommendation: text.to_owned(),
+                priority_files: vec![text.to_owned()],
+            }),
+        })
     }
 
     fn failed(message: &str) -> Outcome {
@@ -147,14 +176,17 @@ mod tests {
             "c2stMDEyMzQ1Njc4OS1hYmNkZWZnaGlq",
             "sk%2D0123456789%2Dabcdefghij",
         ] {
-            for mut outcome in [outcome(&format!("a word {form}.")), failed(form)] {
+            let mut ended = Vec::from(outcomes(&format!("a word {form}.")));
+            ended.push(failed(form));
+            for mut outcome in ended {
                 assert!(concealer.outcome(&mut outcome));
                 assert!(!said(&outcome).contains(form), "{}", said(&outcome));
             }
         }
-        let mut plain = outcome("a word");
-        assert!(!concealer.outcome(&mut plain));
-        assert_eq!(said(&plain), said(&outcome("a word")));
+        for (mut plain, same) in outcomes("a word").into_iter().zip(outcomes("a word")) {
+            assert!(!concealer.outcome(&mut plain));
+            assert_eq!(said(&plain), said(&same));
+        }
     }
 
     #[test]

@@ -33,13 +33,13 @@ use crate::ids::MicroUsd;
 use crate::output::clip;
 use crate::process::{self, Ended, Finished, Program};
 use crate::secret::Secret;
-use answer::{Answer, AnswerError, Expected, Parsed};
+use answer::{Answer, AnswerError, Expected, Parsed, Review};
 use conceal::Concealer;
 use environment::{Environment, Lookup};
 use preflight::Preflight;
 
 pub use failure::{EngineFailure, ErrorKind, FailureClass};
-pub use request::{EngineRequest, EngineRun, Usage};
+pub use request::{EngineRequest, EngineRun, Task, Usage};
 
 /// Most bytes of an engine's standard output.
 pub const OUTPUT_LIMIT: usize = 16 << 20;
@@ -88,14 +88,22 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// The outcome of no model engine.
-    fn nothing_asked() -> Self {
+    /// What is said when no model is asked.
+    fn without_model(request: &EngineRequest<'_>) -> Self {
+        let answer = match request.task {
+            Task::Review => Ok(Answer::Review(Review {
+                findings: Vec::new(),
+                assessment: None,
+            })),
+            Task::Describe => Ok(Answer::Description(builtin::describe(request.change))),
+            Task::Ask(_) => Err(unavailable(
+                "the built-in checks answer no questions",
+                "set engine.kind to an engine that asks a model",
+            )),
+        };
         Self {
-            result: Ok(Parsed {
-                answer: Answer {
-                    findings: Vec::new(),
-                    assessment: None,
-                },
+            result: answer.map(|answer| Parsed {
+                answer,
                 dropped: 0,
                 truncated: false,
             }),
@@ -164,7 +172,8 @@ impl Engine {
         self.check(adapter, &environment, scratch, stop).map(drop)
     }
 
-    /// Reviews. The reservation proves that the tokens are set aside; its mode says how much to ask.
+    /// Does what `request` asks for. The reservation proves that the tokens are set aside; its mode says
+    /// how much to ask.
     pub fn run(
         &self,
         admission: &Reservation,
@@ -175,17 +184,17 @@ impl Engine {
             mode: admission.mode(),
             money: admission.money(),
         };
-        self.review(terms, request, stop)
+        self.answer(terms, request, stop)
     }
 
-    fn review(&self, terms: Terms, request: &EngineRequest<'_>, stop: &Stop) -> EngineRun {
+    fn answer(&self, terms: Terms, request: &EngineRequest<'_>, stop: &Stop) -> EngineRun {
         let started = Instant::now();
         let mut version = None;
-        // Without tokens the built-in checks review alone.
+        // Without tokens the built-in checks answer alone.
         let adapter = self.adapter.filter(|_| terms.mode != Mode::Exhausted);
         let mut leaked = false;
         let outcome = match adapter {
-            None => Outcome::nothing_asked(),
+            None => Outcome::without_model(request),
             Some(adapter) => match self.prepare(adapter, terms, request, stop) {
                 Ok(prepared) => {
                     version.clone_from(&prepared.version);
@@ -202,7 +211,9 @@ impl Engine {
         };
         let outcome_with_checks = outcome.result.map(|parsed| {
             let mut answer = parsed.answer;
-            answer.findings.splice(0..0, builtin::check(request.change));
+            if let Answer::Review(review) = &mut answer {
+                review.findings.splice(0..0, builtin::check(request.change));
+            }
             answer
         });
         EngineRun {
@@ -302,7 +313,10 @@ impl Engine {
         let patch = redact::redact(&String::from_utf8_lossy(&request.change.patch));
         let prompt = prompt::build(request, terms.mode, &patch);
         let (args, stdin) = match adapter {
-            Adapter::Claude => (claude::args(&self.config, terms.money), prompt.into_bytes()),
+            Adapter::Claude => {
+                let args = claude::args(&self.config, request.task, terms.money);
+                (args, prompt.into_bytes())
+            }
             Adapter::Command => {
                 let args = self.config.command.iter().skip(1).chain(&self.config.args);
                 let args = args.map(OsString::from).collect();
@@ -352,10 +366,11 @@ impl Engine {
         let printed = concealer.output(&mut finished.stdout);
         concealer.output(&mut finished.stderr);
         let expected = Expected {
+            task: request.task,
             head: &request.change.head,
             nonce: request.nonce,
             root: request.tree,
-            known: &|path| request.head_has(path),
+            known: &|path| request.knows(path),
         };
         let mut outcome = match adapter {
             Adapter::Claude => claude::read(&finished, &expected),

@@ -10,9 +10,33 @@ use crate::config::ReviewConfig;
 use crate::ids::{PrNumber, RepoName, Tokens};
 use crate::workspace::{Change, FileStatus, Standard};
 
-/// What an engine is to review.
+/// What an engine is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Task<'a> {
+    /// Findings and an assessment.
+    Review,
+    /// A description of the change.
+    Describe,
+    /// The answer to this question about the change, untrusted.
+    Ask(&'a str),
+}
+
+impl Task<'_> {
+    /// The word in what an engine reads.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Review => "review",
+            Self::Describe => "describe",
+            Self::Ask(_) => "ask",
+        }
+    }
+}
+
+/// What an engine is to look at, and to what end.
 #[derive(Debug, Clone, Copy)]
 pub struct EngineRequest<'a> {
+    /// What is asked for.
+    pub task: Task<'a>,
     /// The repository; `None` for a local change that belongs to none.
     pub repo: Option<&'a RepoName>,
     /// The pull request; `None` for a local change.
@@ -40,9 +64,21 @@ pub struct EngineRequest<'a> {
 }
 
 impl EngineRequest<'_> {
+    /// Whether an answer may be about a file of this path.
+    pub(super) fn knows(&self, path: &str) -> bool {
+        match self.task {
+            Task::Review | Task::Ask(_) => self.head_has(path),
+            // A description tells of deleted files, too.
+            Task::Describe => {
+                let mut files = self.change.files.iter();
+                files.any(|file| file.path.0 == path.as_bytes())
+            }
+        }
+    }
+
     /// Whether the head has a file of this path: a changed one, or one of the checkout. Symbolic links on
     /// the way are not followed; they could lead anywhere.
-    pub(super) fn head_has(&self, path: &str) -> bool {
+    fn head_has(&self, path: &str) -> bool {
         let changed = self
             .change
             .files

@@ -68,6 +68,7 @@ impl Subject {
 
     pub(super) fn request(&self) -> EngineRequest<'_> {
         EngineRequest {
+            task: Task::Review,
             repo: Some(&self.repo),
             pr: PrNumber::try_from(12).ok(),
             title: &self.title,
@@ -126,7 +127,7 @@ fn terms(mode: Mode) -> Terms {
 }
 
 fn review_with(config: &EngineConfig, subject: &Subject) -> EngineRun {
-    engine(config).review(terms(Mode::Full), &subject.request(), &Stop::new())
+    engine(config).answer(terms(Mode::Full), &subject.request(), &Stop::new())
 }
 
 fn review(script: &str) -> EngineRun {
@@ -139,6 +140,13 @@ fn verdict(run: &EngineRun) -> String {
         Ok(_) => "answer".into(),
         Err(EngineFailure::Error { kind, .. }) => format!("{kind:?}"),
         Err(failure) => failure.stop_reason().as_str().into(),
+    }
+}
+
+fn findings(run: &EngineRun) -> Vec<Finding> {
+    match &run.outcome {
+        Ok(Answer::Review(review)) => review.findings.clone(),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -163,7 +171,7 @@ fn a_program_that_answers_is_a_review() {
         "cat >/dev/null; echo '{}'",
         answer("src/a.rs", usage)
     ));
-    let found = run.outcome.unwrap().findings;
+    let found = findings(&run);
     assert_eq!(found[0].path, "src/a.rs");
     assert_eq!(run.usage.tokens, Some(Tokens(127)));
     assert_eq!(run.usage.cost_microusd, Some(500_000));
@@ -212,7 +220,7 @@ fn the_program_reads_the_whole_request_and_runs_in_the_checkout() {
     assert_eq!(input["files"][0]["path"], "src/a.rs");
     assert!(input["diff"].as_str().unwrap().contains("0..len - 1"));
     assert!(input["prompt"].as_str().unwrap().contains("n0nce"));
-    assert_eq!(input["schema"], answer::schema());
+    assert_eq!(input["schema"], answer::schema(Task::Review));
     assert_eq!(Path::new(file("place").trim()), subject.tree.path());
     let environment = file("env");
     assert!(environment.contains("ENGINE_KEY=key-0123456789"));
@@ -270,7 +278,7 @@ fn a_key_does_not_get_into_a_finding() {
     let mut config = command(&format!("echo '{text}'"));
     config.env = vec!["ENGINE_KEY".into()];
     let run = review_with(&config, &Subject::new());
-    assert_eq!(run.outcome.unwrap().findings[0].body, "[...] is skipped.");
+    assert_eq!(findings(&run)[0].body, "[...] is skipped.");
 }
 
 #[test]
@@ -294,11 +302,7 @@ fn findings_are_kept_for_files_of_the_head_only() {
         let config = command(&format!("echo '{}'", answer(path, "")));
         let run = review_with(&config, &subject);
         assert_eq!(run.dropped, u32::from(!kept), "{path}");
-        assert_eq!(
-            run.outcome.unwrap().findings.len(),
-            usize::from(kept),
-            "{path}"
-        );
+        assert_eq!(findings(&run).len(), usize::from(kept), "{path}");
     }
 }
 
@@ -315,7 +319,7 @@ fn a_stop_is_no_failure_of_the_engine() {
     let stop = Stop::new();
     stop.set();
     let run =
-        engine(&command("sleep 60")).review(terms(Mode::Full), &Subject::new().request(), &stop);
+        engine(&command("sleep 60")).answer(terms(Mode::Full), &Subject::new().request(), &stop);
     assert_eq!(run.outcome.unwrap_err().class(), FailureClass::Stopped);
 }
 
@@ -377,7 +381,7 @@ fn a_tool_is_asked_for_its_flags_once_until_it_changes() {
     let engine = engine(&config);
     let subject = Subject::new();
     for _ in 0..2 {
-        let run = engine.review(terms(Mode::Full), &subject.request(), &Stop::new());
+        let run = engine.answer(terms(Mode::Full), &subject.request(), &Stop::new());
         assert_eq!(verdict(&run), "answer");
         assert_eq!(run.usage.tokens, Some(Tokens(7)));
         assert_eq!(run.version.as_deref(), Some("2.1.197 (Claude Code)"));
@@ -416,7 +420,7 @@ fn a_tool_that_lost_a_containment_flag_is_not_started() {
 fn the_built_in_engine_spends_nothing_and_starts_nothing() {
     let engine = engine(&config(EngineKind::Builtin));
     assert!(!engine.spends());
-    let run = engine.review(terms(Mode::Full), &Subject::new().request(), &Stop::new());
+    let run = engine.answer(terms(Mode::Full), &Subject::new().request(), &Stop::new());
     assert_eq!(verdict(&run), "answer");
     assert_eq!(run.usage, Usage::NOTHING);
     assert_eq!(run.engine, "builtin");
@@ -436,7 +440,7 @@ fn leaking() -> (Subject, String) {
 fn the_built_in_findings_stand_in_front_of_a_models() {
     let (subject, _) = leaking();
     let config = command(&format!("echo '{}'", answer("src/other.rs", "")));
-    let found = review_with(&config, &subject).outcome.unwrap().findings;
+    let found = findings(&review_with(&config, &subject));
     let rules: Vec<_> = found.iter().map(|finding| finding.rule.is_some()).collect();
     assert_eq!(rules, [true, false]);
 }
@@ -446,12 +450,12 @@ fn without_tokens_the_built_in_checks_review_alone() {
     let (subject, _) = leaking();
     let stop = Stop::new();
     let engine = engine(&command("echo a model was asked; exit 1"));
-    let run = engine.review(terms(Mode::Exhausted), &subject.request(), &stop);
+    let run = engine.answer(terms(Mode::Exhausted), &subject.request(), &stop);
     assert_eq!(
         (run.engine.as_str(), run.usage),
         ("builtin", Usage::NOTHING)
     );
-    assert_eq!(run.outcome.unwrap().findings.len(), 1);
+    assert_eq!(findings(&run).len(), 1);
 }
 
 #[test]

@@ -46,6 +46,15 @@ pub enum Notice {
     },
     /// A question was announced and not asked.
     NoQuestion,
+    /// A question, and no model to answer it.
+    NoModel,
+    /// The list of commands was asked for.
+    Help {
+        /// The handle that calls, without `@`.
+        handle: String,
+        /// The words of the commands that are on.
+        commands: Vec<String>,
+    },
     /// It failed, and is not tried again.
     Failed {
         /// How often it was tried.

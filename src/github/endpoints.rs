@@ -9,7 +9,7 @@ use url::Url;
 use super::client::{Answer, Client, Role, message};
 use super::error::ApiError;
 use super::headers::{http_date, next_link};
-use super::wire::{Account, IssueComment, Pull, Repository};
+use super::wire::{Account, IssueComment, Pull, Remark, Repository};
 use crate::clock::Timestamp;
 use crate::ids::{CommentId, CommentRef, CommentSource, PrNumber, RepoName, UserId};
 use crate::output;
@@ -175,6 +175,14 @@ impl Client {
         self.get(&format!("/repos/{repo}/issues/comments/{id}"))
     }
 
+    /// What a comment says, of a conversation or on a line.
+    ///
+    /// # Errors
+    /// `Status` with 404 when there is none of this id.
+    pub fn remark(&self, repo: &RepoName, comment: CommentRef) -> Result<Remark, ApiError> {
+        self.get(&format!("/repos/{repo}/{}", path(comment)))
+    }
+
     /// Rewrites a comment of a conversation. Doing it twice is the same as once.
     ///
     /// # Errors
@@ -214,18 +222,7 @@ impl Client {
     pub fn react_eyes(&self, repo: &RepoName, target: Target) -> Result<(), ApiError> {
         let on = match target {
             Target::Pull(pr) => format!("issues/{pr}"),
-            Target::Comment(CommentRef {
-                source: CommentSource::Issue,
-                id,
-            }) => {
-                format!("issues/comments/{id}")
-            }
-            Target::Comment(CommentRef {
-                source: CommentSource::Review,
-                id,
-            }) => {
-                format!("pulls/comments/{id}")
-            }
+            Target::Comment(comment) => path(comment),
         };
         let url = self.url(&format!("/repos/{repo}/{on}/reactions"))?;
         let body = json!({ "content": "eyes" });
@@ -239,6 +236,15 @@ impl Client {
     fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ApiError> {
         expect(self.read(self.url(path)?, None, Role::Review)?, 200)
     }
+}
+
+/// Where a comment is, below its repository.
+fn path(comment: CommentRef) -> String {
+    let of = match comment.source {
+        CommentSource::Issue => "issues",
+        CommentSource::Review => "pulls",
+    };
+    format!("{of}/comments/{}", comment.id)
 }
 
 fn page(answer: Answer) -> Result<Page, ApiError> {

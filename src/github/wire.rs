@@ -100,6 +100,15 @@ impl Pull {
     }
 }
 
+/// A comment of either kind, as far as both have the same.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Remark {
+    /// Who wrote it; `None` for an account that is gone.
+    pub user: Option<Account>,
+    /// Its Markdown.
+    pub body: Option<String>,
+}
+
 /// A comment in a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct IssueComment {

@@ -2,6 +2,14 @@
 
 pub mod log;
 
+/// A number with what it counts, which takes an `s` for all but one: `1 file`, `3 files`.
+pub fn count(number: usize, one: &str) -> String {
+    match number {
+        1 => format!("1 {one}"),
+        number => format!("{number} {one}s"),
+    }
+}
+
 /// Makes untrusted text fit for one log line: control and invisible characters are escaped, and
 /// anything above 200 characters is cut with an ellipsis.
 pub fn clip(text: &str) -> String {

@@ -18,8 +18,8 @@ use crate::config::{PublishConfig, PublishMode};
 use crate::github::{ApiError, Client, IssueComment, Target};
 use crate::ids::{CommentId, OwnerName, nonce};
 use crate::report::layout::{self, View};
-use crate::report::notice;
 use crate::report::sticky::State;
+use crate::report::{notice, reply};
 use crate::secret::Secret;
 use crate::secret::leak;
 use crate::store::queue::{Command, Kind, Trigger};
@@ -187,9 +187,13 @@ impl Attempt<'_> {
         if newer.is_some() && !self.publisher.rules.post_superseded {
             return self.record(PublishOutcome::Superseded, Published::Superseded);
         }
-        let body = match self.run.notice {
-            Some(_) => notice::render(self.run),
-            None => layout::render(View {
+        let body = match (&self.run.notice, &self.run.reply) {
+            (Some(_), _) => notice::render(self.run),
+            (None, Some(reply)) => reply::render(self.run, reply, newer, self.publisher.web_url),
+            (None, None) if self.run.command != Command::Review => {
+                return self.give_up("it has nothing to show that this version knows");
+            }
+            (None, None) => layout::render(View {
                 run: self.run,
                 newer,
                 web_url: self.publisher.web_url,

@@ -5,10 +5,12 @@ use std::fmt::Write;
 use url::Url;
 
 use super::sticky::{self, State, Ticked, ViewOption};
-use super::{LocalReport, count, notice, place, sanitise};
+use super::{LocalReport, notice, place, sanitise};
 use crate::findings::{Assessment, Finding, OmitReason, Omitted, Severity, numbers};
 use crate::ids::CommitSha;
+use crate::output::count;
 use crate::store::ledger::{Confidence, Mode};
+use crate::store::queue::Command;
 use crate::store::runs::{Outcome, Provenance, Run};
 
 /// GitHub takes 65,536 characters; this leaves room.
@@ -189,6 +191,18 @@ fn header(run: &Run, newer: Option<&CommitSha>) -> String {
         round(run)
     );
     text.push_str(&tally(&run.findings));
+    write_commit(&mut text, run);
+    write_newer(&mut text, run, newer);
+    if run.outcome == Outcome::Truncated {
+        text.push_str(
+            "\n> [!WARNING]\n> The engine's answer was cut short; something may be missing.\n",
+        );
+    }
+    text
+}
+
+/// Which commit was looked at.
+pub(super) fn write_commit(text: &mut String, run: &Run) {
     let _ = write!(text, "Commit {}", sanitise::code(run.head.short()));
     if let Some(made) = &run.provenance {
         let _ = write!(
@@ -201,6 +215,10 @@ fn header(run: &Run, newer: Option<&CommitSha>) -> String {
         );
     }
     text.push_str(".\n");
+}
+
+/// That the pull request has moved on, if it has.
+pub(super) fn write_newer(text: &mut String, run: &Run, newer: Option<&CommitSha>) {
     if let Some(newer) = newer {
         let _ = write!(
             text,
@@ -209,12 +227,6 @@ fn header(run: &Run, newer: Option<&CommitSha>) -> String {
             sanitise::code(run.head.short()),
         );
     }
-    if run.outcome == Outcome::Truncated {
-        text.push_str(
-            "\n> [!WARNING]\n> The engine's answer was cut short; something may be missing.\n",
-        );
-    }
-    text
 }
 
 /// What was found, at a glance.
@@ -236,17 +248,18 @@ fn tally(findings: &[Finding]) -> String {
     format!("**{}**\n\n", found.join(" · "))
 }
 
-fn footer(run: &Run) -> String {
+/// Who wrote it.
+pub(super) fn footer(run: &Run) -> String {
     let mut text = String::from("\n---\n*Written by a machine, which can be wrong");
     if let Some(made) = &run.provenance {
         text.push_str(": ");
-        text.push_str(&provenance(made));
+        text.push_str(&provenance(made, run.command));
     }
     text.push_str(".*\n");
     text
 }
 
-fn provenance(made: &Provenance) -> String {
+fn provenance(made: &Provenance, command: Command) -> String {
     let mut text = format!("engine {}", sanitise::code(&made.engine));
     if let Some(model) = &made.model {
         let _ = write!(text, ", model {}", sanitise::code(model));
@@ -258,19 +271,19 @@ fn provenance(made: &Provenance) -> String {
     };
     let _ = write!(text, ", {} tokens{known}", made.tokens);
     match made.mode {
-        Mode::Focused | Mode::MentionOnly => {
+        Mode::Focused | Mode::MentionOnly if command == Command::Review => {
             text.push_str(", asked for correctness and security only");
         }
         Mode::Exhausted => {
             text.push_str("; the model was not asked, because its budget is used up")
         }
-        Mode::Full => {}
+        Mode::Full | Mode::Focused | Mode::MentionOnly => {}
     }
     if made.dropped > 0 {
         let _ = write!(
             text,
             ", {} about files that do not exist left out",
-            count(made.dropped as usize, "finding")
+            count(made.dropped as usize, "remark")
         );
     }
     text
@@ -497,14 +510,13 @@ fn sentence(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::clock::Timestamp;
     use crate::ids::{DedupeKey, Tokens};
-    use crate::store::queue::Command;
     use crate::store::runs::Publication;
 
-    fn run(findings: Vec<Finding>) -> Run {
+    pub(crate) fn run(findings: Vec<Finding>) -> Run {
         let sha = |digit: &str| digit.repeat(40).parse::<CommitSha>().unwrap();
         Run {
             key: DedupeKey::from_stored("k".into()),
@@ -537,7 +549,7 @@ mod tests {
                 dropped: 1,
             }),
             command: Command::Review,
-            answer: None,
+            reply: None,
             notice: None,
             nonce: Some("f00d".into()),
             recorded_at: Timestamp::EPOCH,
@@ -590,7 +602,7 @@ mod tests {
              </details>\n\n\
              ---\n\
              *Written by a machine, which can be wrong: engine `claude`, model `m`, 12,345 tokens, asked \
-             for correctness and security only, 1 finding about files that do not exist left out.*\n\n\
+             for correctness and security only, 1 remark about files that do not exist left out.*\n\n\
              <!-- prwarden:run f00d -->"
         );
         assert_eq!(text, wanted);

@@ -6,6 +6,7 @@
 pub mod json;
 pub mod layout;
 pub mod notice;
+pub mod reply;
 pub mod sanitise;
 pub mod sarif;
 pub mod sticky;
@@ -25,15 +26,6 @@ pub struct LocalReport<'a> {
     pub assessment: Option<&'a Assessment>,
     /// The engine's name.
     pub engine: &'a str,
-}
-
-/// `one file`, `3 files`.
-fn count(number: usize, one: &str) -> String {
-    if number == 1 {
-        format!("1 {one}")
-    } else {
-        format!("{number} {one}s")
-    }
 }
 
 /// The place of a finding as `path:line`.

@@ -1,9 +1,10 @@
 //! What is told when there is nothing to show: fixed text over numbers.
 
 use super::sticky::{self, Ticked};
-use super::{count, layout, sanitise};
+use super::{layout, sanitise};
 use crate::findings::notice::{Failure, Notice};
 use crate::ids::Tokens;
+use crate::output::count;
 use crate::store::queue::Command;
 use crate::store::runs::Run;
 
@@ -25,8 +26,11 @@ pub fn render_sticky(run: &Run, ticked: &Ticked) -> String {
     sticky::wrap(&(content(run) + FOOTER), &state)
 }
 
-/// The heading and the paragraph.
+/// The heading and what stands below it.
 pub(super) fn content(run: &Run) -> String {
+    if let Some(Notice::Help { handle, commands }) = &run.notice {
+        return help(handle, commands);
+    }
     let what = match run.command {
         Command::Review => format!("pull request {} was not reviewed", run.pr),
         other => format!("no `{}` for pull request {}", other.as_str(), run.pr),
@@ -34,6 +38,27 @@ pub(super) fn content(run: &Run) -> String {
     let why = run.notice.as_ref().map(text).unwrap_or_default();
     let head = sanitise::code(run.head.short());
     format!("### prwarden: {what}\n\nCommit {head}: {why}\n")
+}
+
+/// The commands that are on, each with what it does.
+fn help(handle: &str, commands: &[String]) -> String {
+    let call = sanitise::code(&format!("@{handle}"));
+    let mut text = format!(
+        "### prwarden: what can be asked for\n\nWho is on the allow-list calls {call} in a comment, \
+         with one of these words behind it:\n\n"
+    );
+    for command in commands.iter().filter_map(|word| Command::from_word(word)) {
+        let what = match command {
+            Command::Review => "reviews the change; also what any other word does",
+            Command::Describe => "describes the change: what it does, its files, how to test it",
+            Command::Ask => "answers the question that follows on the same line",
+            Command::Fix => "fixes what was found",
+            Command::Merge => "merges the pull request",
+            Command::Help => "shows this list",
+        };
+        text.push_str(&format!("- `{}` {what}.\n", command.as_str()));
+    }
+    text
 }
 
 /// One paragraph of Markdown: what is the case, and which setting would change it.
@@ -93,6 +118,10 @@ fn text(notice: &Notice) -> String {
         Notice::NoQuestion => {
             "The comment has no question: it stands on the same line as the word `ask`.".to_owned()
         }
+        Notice::NoModel => "Questions are answered by a model, and the engine that is configured \
+                            asks none (`engine.kind`)."
+            .to_owned(),
+        Notice::Help { handle, commands } => help(handle, commands),
         Notice::Failed { attempts, failure } => {
             let times = match attempts {
                 1 => "once".to_owned(),
@@ -171,6 +200,7 @@ mod tests {
                 command: "merge".into(),
             },
             Notice::NoQuestion,
+            Notice::NoModel,
         ];
         others.into_iter().chain(failed).collect()
     }
@@ -196,6 +226,21 @@ mod tests {
             }
         }
         assert!(named > 5);
+    }
+
+    #[test]
+    fn help_calls_nobody_and_tells_each_command_that_is_on_by_its_word() {
+        let commands = ["review", "ask", "help", "dance"]
+            .map(str::to_owned)
+            .to_vec();
+        let text = help("claude-bot", &commands);
+        let handle = "claude-bot".parse::<Handle>().unwrap();
+        assert_eq!(mentions::find(&text, &handle), None);
+        assert_eq!(text.matches("\n- `").count(), 3, "{text}");
+        assert!(
+            text.contains("`@claude-bot`") && text.contains("- `ask` answers"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -3,9 +3,10 @@
 use std::fmt::Write;
 
 use super::sanitise::visible;
-use super::{LocalReport, count, place};
+use super::{LocalReport, place};
 use crate::findings::Severity;
 use crate::output::clip;
+use crate::output::count;
 
 /// The text; with `colour` the severities stand out.
 pub fn render(report: &LocalReport<'_>, colour: bool) -> String {

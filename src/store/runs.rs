@@ -8,7 +8,7 @@ use super::queue::{Command, Trigger};
 use super::{StoreError, Txn, columns::Place};
 use crate::clock::Timestamp;
 use crate::findings::notice::Notice;
-use crate::findings::{Assessment, Finding, Omitted};
+use crate::findings::{Assessment, Finding, Omitted, Reply};
 use crate::ids::{CommentId, CommitSha, DedupeKey, PrNumber, RepoName, Tokens, nonce};
 
 /// Whether a run's result is whole.
@@ -111,8 +111,8 @@ pub struct Run {
     pub assessment: Option<Assessment>,
     /// What was asked for.
     pub command: Command,
-    /// The answer to what was no review: untrusted Markdown.
-    pub answer: Option<String>,
+    /// The answer to what was no review.
+    pub reply: Option<Reply>,
     /// What is told when there is nothing to show.
     pub notice: Option<Notice>,
     /// How it was made; `None` in a store of another tool.
@@ -164,6 +164,7 @@ pub fn record(txn: &Txn<'_>, run: &Run) -> Result<(), StoreError> {
         .as_ref()
         .map(serde_json::to_string)
         .transpose();
+    let reply = run.reply.as_ref().map(serde_json::to_string).transpose();
     let notice = run.notice.as_ref().map(serde_json::to_string).transpose();
     txn.prepare_cached(include_str!("../../sql/runs/record.sql"))?
         .execute(named_params! {
@@ -178,7 +179,7 @@ pub fn record(txn: &Txn<'_>, run: &Run) -> Result<(), StoreError> {
             ":assessment": assessment.map_err(|error| place.wrong("assessment", error))?,
             ":nonce": run.nonce,
             ":command": run.command.as_str(),
-            ":answer": run.answer,
+            ":reply": reply.map_err(|error| place.wrong("reply", error))?,
             ":notice": notice.map_err(|error| place.wrong("notice", error))?,
             ":provenance": provenance.map_err(|error| place.wrong("provenance", error))?,
         })?;
@@ -208,7 +209,7 @@ pub fn record_notice(
             omitted: Vec::new(),
             assessment: None,
             command: row.command,
-            answer: None,
+            reply: None,
             notice: Some(notice),
             provenance: None,
             // Without one, publishing makes it.
@@ -524,7 +525,7 @@ fn run(row: &Row<'_>) -> Result<Run, StoreError> {
         command: place.parsed(row, "command", |word| {
             Command::from_word(word).ok_or_else(|| format!("{word:?} is no command"))
         })?,
-        answer: row.get("answer")?,
+        reply: place.json_or_null(row, "reply")?,
         notice: place.json_or_null(row, "notice")?,
         nonce: row.get("nonce")?,
         recorded_at: place.parsed(row, "recorded_at", str::parse)?,

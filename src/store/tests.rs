@@ -468,7 +468,7 @@ fn recorded(key: &DedupeKey) -> Run {
         assessment: None,
         provenance: None,
         command: Command::Review,
-        answer: None,
+        reply: None,
         notice: None,
         nonce: None,
         recorded_at: start(),

@@ -1,23 +1,39 @@
 //! What GitHub says of the pull request right before money is spent.
 
-use crate::config::RepoRules;
+use crate::context::Served;
 use crate::findings::notice::Notice;
-use crate::github::{ApiError, Client, Pull};
+use crate::github::{ApiError, Pull};
 use crate::ids::{CommitSha, RepoId};
 use crate::store::queue::{Command, Trigger};
+use crate::trigger::mentions;
 
 /// The coarse gate refuses, before anything is fetched, what is this many times over the caps.
 const COARSE: u64 = 10;
 
+/// Most characters of a question; more are cut.
+const LONGEST_QUESTION: usize = 2000;
+
 /// Whether to go on.
 #[derive(Debug)]
 pub(super) enum Facts {
-    /// The pull request is to be reviewed.
-    Review(Box<Pull>, RepoId),
+    /// The pull request is to be looked at.
+    Open(Box<Open>),
+    /// The commands that are on are to be told, of which commit.
+    Help(CommitSha, Notice),
     /// It is closed or merged, or was never a pull request.
     Closed(String),
     /// The rules forbid it, or it is far too large; perhaps with what is told of which commit.
     Refused(String, Option<(CommitSha, Notice)>),
+}
+
+/// A pull request that is to be looked at.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub(super) pull: Pull,
+    /// Its repository.
+    pub(super) repo: RepoId,
+    /// What is asked, by `ask`.
+    pub(super) question: Option<String>,
 }
 
 /// Asks GitHub and applies the rules that need its answer.
@@ -25,11 +41,11 @@ pub(super) enum Facts {
 /// # Errors
 /// When GitHub can't be asked.
 pub(super) fn gather(
-    client: &Client,
+    served: &Served,
     row: &Trigger,
-    rules: &RepoRules,
     known_id: Option<RepoId>,
 ) -> Result<Facts, ApiError> {
+    let (client, rules) = (&served.client, &served.repo.rules);
     // The queue may be older than the configuration, or another tool's.
     if !rules.triggers.allowlist.contains(&row.actor) {
         return Ok(Facts::Refused(
@@ -80,10 +96,21 @@ pub(super) fn gather(
         ));
     }
     let told = |notice| Some((pull.head.sha.clone(), notice));
-    if row.command != Command::Review {
-        let command = row.command.as_str().to_owned();
-        let text = format!("the command {command:?} is not switched on");
-        return Ok(Facts::Refused(text, told(Notice::CommandOff { command })));
+    match row.command {
+        Command::Help => {
+            let (head, help) = (pull.head.sha.clone(), help(served));
+            return Ok(Facts::Help(head, help));
+        }
+        Command::Fix | Command::Merge => {
+            let command = row.command.as_str().to_owned();
+            let text = format!("the command {command:?} is not switched on");
+            return Ok(Facts::Refused(text, told(Notice::CommandOff { command })));
+        }
+        Command::Ask if !served.engine.spends() => {
+            let text = "no model is configured that could answer a question".to_owned();
+            return Ok(Facts::Refused(text, told(Notice::NoModel)));
+        }
+        Command::Review | Command::Describe | Command::Ask => {}
     }
     let lines = pull.additions.saturating_add(pull.deletions);
     let caps = &rules.caps;
@@ -103,7 +130,77 @@ pub(super) fn gather(
         );
         return Ok(Facts::Refused(text, told(notice)));
     }
-    Ok(Facts::Review(Box::new(pull), id))
+    let question = match row.command {
+        Command::Ask => match question(served, row)? {
+            Asked::Question(text) => Some(text),
+            Asked::Nothing => {
+                let text = "the comment has no question".to_owned();
+                return Ok(Facts::Refused(text, told(Notice::NoQuestion)));
+            }
+            Asked::Withdrawn => {
+                let text = "the comment that asked is gone or asks nothing any more".to_owned();
+                return Ok(Facts::Refused(text, None));
+            }
+        },
+        _ => None,
+    };
+    Ok(Facts::Open(Box::new(Open {
+        pull,
+        repo: id,
+        question,
+    })))
+}
+
+/// What is on, for everybody who may ask.
+fn help(served: &Served) -> Notice {
+    let on = |command: &Command| match command {
+        Command::Review | Command::Describe | Command::Help => true,
+        Command::Ask => served.engine.spends(),
+        Command::Fix | Command::Merge => false,
+    };
+    let commands = Command::ALL.into_iter().filter(on);
+    Notice::Help {
+        handle: served.repo.rules.triggers.handle.as_str().to_owned(),
+        commands: commands
+            .map(|command| command.as_str().to_owned())
+            .collect(),
+    }
+}
+
+/// What a comment asks.
+enum Asked {
+    Question(String),
+    /// It asks, and nothing follows.
+    Nothing,
+    /// It was deleted, or edited so that it asks no more.
+    Withdrawn,
+}
+
+/// Reads the question where it was asked: a text that is edited before it is answered counts as it
+/// stands then.
+fn question(served: &Served, row: &Trigger) -> Result<Asked, ApiError> {
+    let Some(comment) = row.comment else {
+        return Ok(Asked::Withdrawn);
+    };
+    let remark = match served.client.remark(&row.repo, comment) {
+        Ok(remark) => remark,
+        Err(ApiError::Status {
+            status: 404 | 410, ..
+        }) => return Ok(Asked::Withdrawn),
+        Err(error) => return Err(error),
+    };
+    let by_actor = remark.user.is_some_and(|user| user.id == row.actor);
+    let handle = &served.repo.rules.triggers.handle;
+    let mention = remark.body.and_then(|body| mentions::find(&body, handle));
+    Ok(match mention {
+        Some(mention) if by_actor && mention.command == Command::Ask => {
+            match mention.rest.is_empty() {
+                true => Asked::Nothing,
+                false => Asked::Question(mention.rest.chars().take(LONGEST_QUESTION).collect()),
+            }
+        }
+        _ => Asked::Withdrawn,
+    })
 }
 
 fn gone() -> Facts {

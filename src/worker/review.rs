@@ -3,32 +3,31 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::facts::{self, Facts};
+use super::facts::{self, Facts, Open};
 use super::heartbeat::while_leased;
 use super::unreviewed::{Finish, Unreviewed, settlement, unreachable};
 use super::{Claimed, End, Phase, Timer, Worker};
 use crate::budget::{self, Mode, Reservation};
 use crate::clock::{Stop, Timestamp};
 use crate::context::{Context, Served};
-use crate::engine::{self, EngineFailure, EngineRequest, EngineRun};
+use crate::engine::answer::Answer;
+use crate::engine::{self, EngineFailure, EngineRequest, EngineRun, Task};
 use crate::findings::notice::{Failure, Notice};
-use crate::findings::{Finding, numbers};
-use crate::github::Pull;
-use crate::ids::{CommitSha, MicroUsd, RepoId, Tokens, nonce};
+use crate::findings::{Finding, Reply, numbers};
+use crate::ids::{CommitSha, MicroUsd, Tokens, nonce};
 use crate::publish::{Published, acknowledge};
 use crate::store::ledger::{Confidence, Settlement, StopReason};
-use crate::store::queue::{self, Trigger};
+use crate::store::queue::{self, Command, Trigger};
 use crate::store::runs::{self, Outcome, Provenance, Publication, PublishOutcome, Run};
 use crate::store::{StoreError, repos, sticky};
 use crate::workspace::{Checkout, CheckoutRequest, FailureClass, WorkspaceError};
 
-/// The pull request and its repository, or why it is not reviewed.
-type Examined = Result<(Box<Pull>, RepoId), Box<Unreviewed>>;
+/// The pull request that is to be looked at, or why it is not.
+type Examined = Result<Box<Open>, Box<Unreviewed>>;
 
 /// What an engine made of a checkout.
 struct Ran {
-    pull: Box<Pull>,
-    repo_id: RepoId,
+    open: Box<Open>,
     run_id: String,
     checkout: Checkout,
     /// The findings of the reviews before, newest review first.
@@ -102,13 +101,12 @@ impl Worker {
         let Claimed { served, row, .. } = claimed;
         let facts = self.facts(served, row)?;
         timer.lap(Phase::Facts);
-        let (pull, repo_id) = facts?;
+        let open = facts?;
         let job = Job {
             context: &context,
             served,
             row,
-            pull: &pull,
-            repo_id,
+            open: &open,
             stop,
         };
         let run_id = nonce().map_err(|error| {
@@ -140,8 +138,7 @@ impl Worker {
         )?;
         timer.lap(Phase::Engine);
         Ok(Ran {
-            pull,
-            repo_id,
+            open,
             run_id,
             checkout,
             earlier,
@@ -151,30 +148,38 @@ impl Worker {
 
     /// The pull request's state, and the acknowledgement once it is certain that it is looked at.
     fn facts(&mut self, served: &Served, row: &Trigger) -> Result<Examined, StoreError> {
-        let rules = &served.repo.rules;
         let known_id = self.store.read(|txn| repos::id(txn, &row.repo))?;
         let now = self.context.clock.now();
         let nothing = |reason| settlement(reason, now);
-        let facts = match facts::gather(&served.client, row, rules, known_id) {
+        let facts = match facts::gather(served, row, known_id) {
             Ok(facts) => facts,
             Err(error) => return Ok(Err(Box::new(unreachable(&error, now)))),
         };
         let (text, notice, reason) = match facts {
             Facts::Closed(text) => (text, None, StopReason::Closed),
             Facts::Refused(text, notice) => (text, notice, StopReason::Refused),
-            Facts::Review(pull, id) => {
+            Facts::Help(head, notice) => {
+                return Ok(Err(Box::new(Unreviewed {
+                    settlement: nothing(StopReason::Completed),
+                    finish: Finish::Complete,
+                    end: End::Released("the lease was lost before help was given".to_owned()),
+                    notice: Some((head, notice)),
+                })));
+            }
+            Facts::Open(open) => {
                 self.store
-                    .write_patiently(|txn| repos::remember(txn, &row.repo, id))?;
+                    .write_patiently(|txn| repos::remember(txn, &row.repo, open.repo))?;
+                let head = &open.pull.head.sha;
                 let again = row.comment.is_none()
-                    && self.store.read(|txn| {
-                        runs::completed_for_head(txn, &row.repo, row.pr, &pull.head.sha)
-                    })?;
+                    && self
+                        .store
+                        .read(|txn| runs::completed_for_head(txn, &row.repo, row.pr, head))?;
                 if !again {
                     acknowledge(&served.client, row, &self.context.publish(served));
-                    return Ok(Ok((pull, id)));
+                    return Ok(Ok(open));
                 }
                 (
-                    format!("{} was reviewed already", pull.head.sha.short()),
+                    format!("{} was reviewed already", head.short()),
                     None,
                     StopReason::Refused,
                 )
@@ -208,7 +213,7 @@ impl Worker {
                 lines,
                 estimate: too_large.estimate.0,
                 reserved: too_large.reserved.0,
-                ask: false,
+                ask: job.row.command == Command::Ask,
             };
             return Ok(Some(job.refused(too_large.to_string(), notice)));
         }
@@ -239,8 +244,7 @@ impl Worker {
         timer: &mut Timer,
     ) -> Result<End, StoreError> {
         let Ran {
-            pull,
-            repo_id,
+            open,
             run_id,
             checkout,
             earlier,
@@ -251,11 +255,11 @@ impl Worker {
             context,
             served,
             row,
-            pull: &pull,
-            repo_id,
+            open: &open,
             stop: &context.kill,
         };
-        let mut settlement = job.measured(&reservation, &run, checkout.change.lines);
+        let lines = checkout.change.lines;
+        let mut settlement = job.measured(&reservation, &run, lines);
         let answer = match run.outcome {
             Ok(answer) => answer,
             Err(failure) => {
@@ -268,7 +272,14 @@ impl Worker {
         let now = job.now();
         let owner = self.name.clone();
         let lease = now.plus(self.context.config.worker.lease);
-        let mut findings = answer.findings;
+        let (mut findings, assessment, reply) = match answer {
+            Answer::Review(review) => (review.findings, review.assessment, None),
+            Answer::Description(text) => (Vec::new(), None, Some(Reply::Description(text))),
+            Answer::Text(text) => {
+                let question = open.question.clone().unwrap_or_default();
+                (Vec::new(), None, Some(Reply::Answer { question, text }))
+            }
+        };
         let recorded = self.store.write_patiently(|txn| {
             let last = sticky::last_number(txn, &row.repo, row.pr)?;
             let last = numbers::assign(&mut findings, &earlier, last);
@@ -285,16 +296,19 @@ impl Worker {
                 },
                 findings,
                 omitted: change.omitted.clone(),
-                assessment: answer.assessment,
+                assessment,
                 command: row.command,
-                answer: None,
+                reply,
                 notice: None,
                 provenance: Some(Provenance {
                     base: change.base.clone(),
                     commits: change.commits,
                     files: change.files.len() as u32,
-                    lines: change.lines,
-                    round: runs::next_round(txn, &row.repo, row.pr)?,
+                    lines,
+                    round: match row.command {
+                        Command::Review => runs::next_round(txn, &row.repo, row.pr)?,
+                        _ => 0,
+                    },
                     engine: settlement.engine.clone().unwrap_or_default(),
                     model: settlement.model.clone(),
                     tokens: settlement.used,
@@ -316,7 +330,10 @@ impl Worker {
             } else {
                 queue::insert_publish(txn, &row.key, Some((&owner, lease)), now)?;
             }
-            queue::fold(txn, row, &change.head, at)?;
+            // Of two questions neither answers the other.
+            if row.command != Command::Ask {
+                queue::fold(txn, row, &change.head, at)?;
+            }
             Ok(true)
         })?;
         timer.lap(Phase::Record);
@@ -341,8 +358,7 @@ struct Job<'a> {
     context: &'a Context,
     served: &'a Served,
     row: &'a Trigger,
-    pull: &'a Pull,
-    repo_id: RepoId,
+    open: &'a Open,
     /// Set when the daemon stops or the lease is lost.
     stop: &'a Stop,
 }
@@ -355,6 +371,7 @@ impl Job<'_> {
     fn checkout(&self, run_id: &str) -> Result<Checkout, Box<Unreviewed>> {
         // git follows no redirect, so a renamed repository is fetched by the name it has now.
         let name = self
+            .open
             .pull
             .base
             .repo
@@ -363,10 +380,10 @@ impl Job<'_> {
         let remote = self.context.config.github.git_url(name);
         let request = CheckoutRequest {
             repo: name,
-            repo_id: self.repo_id,
+            repo_id: self.open.repo,
             pr: self.row.pr,
-            head: &self.pull.head.sha,
-            base_ref: &self.pull.base.name,
+            head: &self.open.pull.head.sha,
+            base_ref: &self.open.pull.base.name,
             remote: &remote,
             token: Some(&self.served.token),
             run: run_id,
@@ -423,7 +440,7 @@ impl Job<'_> {
     }
 
     fn of_head(&self, notice: Notice) -> Option<(CommitSha, Notice)> {
-        Some((self.pull.head.sha.clone(), notice))
+        Some((self.open.pull.head.sha.clone(), notice))
     }
 
     fn ask_engine(
@@ -438,15 +455,17 @@ impl Job<'_> {
             .standards(&rules.engine.standards_paths, self.stop)
             .map_err(|error| Box::new(self.checkout_failed(&error)))?;
         let request = EngineRequest {
+            task: self.task(),
             repo: Some(&self.row.repo),
             pr: Some(self.row.pr),
-            title: &self.pull.title,
+            title: &self.open.pull.title,
             author: self
+                .open
                 .pull
                 .user
                 .as_ref()
                 .map_or("ghost", |user| user.login.as_str()),
-            base_ref: &self.pull.base.name,
+            base_ref: &self.open.pull.base.name,
             change: &checkout.change,
             tree: &checkout.tree,
             earlier,
@@ -456,6 +475,14 @@ impl Job<'_> {
             scratch: &checkout.scratch,
         };
         Ok(self.served.engine.run(reservation, &request, self.stop))
+    }
+
+    fn task(&self) -> Task<'_> {
+        match (self.row.command, &self.open.question) {
+            (Command::Ask, Some(question)) => Task::Ask(question),
+            (Command::Describe, _) => Task::Describe,
+            _ => Task::Review,
+        }
     }
 
     /// The settlement of a run that reached the engine: what it measured, else all of it.
@@ -470,7 +497,8 @@ impl Job<'_> {
             confidence,
             engine: Some(run.engine.clone()),
             model: run.model.clone(),
-            lines: Some(lines),
+            // What other tasks use says nothing about what a review will use.
+            lines: (self.row.command == Command::Review).then_some(lines),
             reason: if run.truncated {
                 StopReason::Truncated
             } else {

@@ -1,4 +1,5 @@
-//! The end of a row that has no answer to show: how it is settled and finished, and what is told.
+//! The end of a row that has no engine's answer to show: how it is settled and finished, and what is
+//! told.
 
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ const OUTAGE_WAIT: Duration = Duration::from_secs(300);
 /// How a row that was not reviewed leaves the worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Finish {
+    /// It is done.
+    Complete,
     /// Never again.
     Abandon,
     /// Again later, unless this was the last attempt.
@@ -31,7 +34,7 @@ pub(super) enum Finish {
     Unattempted(Duration),
 }
 
-/// Why a run ends without an answer: how it is settled, how its row is finished, what is said.
+/// Why a run ends without an engine's answer: how it is settled, how its row is finished, what is said.
 #[derive(Debug)]
 pub(super) struct Unreviewed {
     pub(super) settlement: Settlement,
@@ -61,7 +64,7 @@ impl Worker {
         {
             finish = Finish::Abandon;
         }
-        let notice = notice.filter(|_| finish == Finish::Abandon);
+        let notice = notice.filter(|_| matches!(finish, Finish::Complete | Finish::Abandon));
         let sticky = self.context.publish(served).mode == PublishMode::Sticky;
         let lease = now.plus(self.context.config.worker.lease);
         let owner = self.name.clone();
@@ -72,6 +75,7 @@ impl Worker {
                 tripped = Some(budget::trip(txn, now)?);
             }
             let held = match finish {
+                Finish::Complete => queue::complete(txn, &row.key, &owner)?,
                 Finish::Abandon => queue::abandon(txn, &row.key, &owner)?,
                 Finish::Release => {
                     let pause = FIRST_RETRY.saturating_mul(1 << row.attempts.min(7));
@@ -101,10 +105,14 @@ impl Worker {
         if !held {
             log::warn!(key = row.key.as_str(); "the lease was lost before the row was finished");
         }
-        if told {
-            self.publish_run(served, row)?;
+        if !told {
+            return Ok(end);
         }
-        Ok(end)
+        let published = self.publish_run(served, row)?;
+        Ok(match finish {
+            Finish::Complete => End::Recorded(published),
+            _ => end,
+        })
     }
 }
 

@@ -229,7 +229,7 @@ impl Bench {
                 assessment: None::<Assessment>,
                 provenance: None,
                 command: prwarden::store::queue::Command::Review,
-                answer: None,
+                reply: None,
                 notice: None,
                 nonce: None,
                 recorded_at: now,

@@ -207,6 +207,12 @@ fn read(state: &State, request: &Request, at: usize, rest: &[&str]) -> Answer {
         [] => one(state.repo_json(repo)),
         ["pulls"] => list::pulls(state, request, repo),
         ["pulls", "comments"] => list::line_comments(state, request, repo),
+        ["pulls", "comments", id] => {
+            let id = id_of(id)?;
+            let mut comments = repo.line_comments.iter();
+            let comment = comments.find(|comment| comment.id == id);
+            one(state.line_comment_json(repo, comment.ok_or_else(Refusal::not_found)?))
+        }
         ["pulls", number] => one(state.whole_pull_json(repo, pull(repo, number)?)),
         ["pulls", number, "reviews"] => {
             let number = pull(repo, number)?.number;

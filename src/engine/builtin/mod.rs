@@ -4,6 +4,7 @@
 //! why it is one and what to do, and none repeats a secret.
 
 pub mod credentials;
+mod describe;
 mod files;
 pub mod place;
 pub mod private_key;
@@ -12,6 +13,8 @@ mod workflows;
 
 #[cfg(test)]
 mod tests;
+
+pub use describe::describe;
 
 use crate::findings::{Finding, Severity};
 use crate::workspace::{Change, FileChange};

@@ -24,6 +24,7 @@ fn ended(stdout: &[u8], code: Option<i32>, signal: Option<i32>) -> Finished {
 fn read_output(stdout: &[u8], code: i32) -> Outcome {
     let head: CommitSha = HEAD.parse().unwrap();
     let expected = Expected {
+        task: Task::Review,
         head: &head,
         nonce: "n0nce",
         root: Path::new("/checkout"),
@@ -205,8 +206,8 @@ fn our_flags_come_after_the_operators() {
     let mut config = crate::engine::tests::config(crate::config::EngineKind::Claude);
     config.args = vec!["--tools".into(), "Bash".into()];
     config.model = Some("some-model".into());
-    assert!(!args(&config, MicroUsd::ZERO).contains(&"--max-budget-usd".into()));
-    let args = args(&config, MicroUsd(500_000));
+    assert!(!args(&config, Task::Review, MicroUsd::ZERO).contains(&"--max-budget-usd".into()));
+    let args = args(&config, Task::Review, MicroUsd(500_000));
     assert_eq!(args[args.len() - 2..], ["--max-budget-usd", "0.50"]);
     let last = args.iter().rposition(|arg| arg == "--tools").unwrap();
     assert_eq!(args[last + 1], "Read,Grep,Glob");
@@ -217,7 +218,7 @@ fn our_flags_come_after_the_operators() {
     }
     let schema = args.iter().position(|arg| arg == "--json-schema").unwrap();
     let schema: Value = serde_json::from_str(args[schema + 1].to_str().unwrap()).unwrap();
-    assert_eq!(schema, answer::schema());
+    assert_eq!(schema, answer::schema(Task::Review));
 }
 
 #[test]
