@@ -331,7 +331,10 @@ impl<'a> Admission<'a> {
                     model::next_fit(&common, need, true, charges, breaker, now)
                 };
                 self.refuse_once(Scope::All, no_room(full, need), fits);
-                self.closed = Some(need.tokens);
+                // What the built-in checks can do is still to be admitted.
+                if self.request.budget.when_exhausted != WhenExhausted::Gate {
+                    self.closed = Some(need.tokens);
+                }
                 return Ok(None);
             }
             verdict @ (Verdict::NoRoom(full) | Verdict::MentionOnly(full)) => {
